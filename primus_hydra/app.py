@@ -1,0 +1,159 @@
+"""The flow: compose -> flatten -> check -> export -> run. Hydra composes; each step is one call."""
+
+import importlib.metadata
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from primus_hydra import destination
+from primus_hydra.environment import Environment, layer_environment
+from primus_hydra.errors import ConfigError, Problem
+from primus_hydra.export import SECRET_KEYS, Plan, check_conflicts, check_reserved, complete_keys
+from primus_hydra.flatten import Composition, flatten
+from primus_hydra.layers import read_image_environment
+from primus_hydra.maxtext.keys import installed_version, package_dir
+from primus_hydra.maxtext.model_files import load_defaults, load_model_keys
+from primus_hydra.naming import default_run_dir, sweep_point_dir
+from primus_hydra.origins import Origin, trace_origins
+from primus_hydra.paths import conf_dir
+from primus_hydra.platforms import detect_machine
+from primus_hydra.redaction import secret_values
+from primus_hydra.resolvers import register_resolvers
+from primus_hydra.rules import RuleContext, evaluate
+from primus_hydra.runs import RunFolder
+from primus_hydra.schema import Action, register
+from primus_hydra.xla_flags import parse_flags
+from primus_hydra.xla_probe import probe_flags
+
+plans: list[Plan | ConfigError] = []
+"""What this process composed, in Hydra's order: one entry for each point of a sweep."""
+
+register()
+register_resolvers()
+
+
+@hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
+def compose(config: DictConfig) -> None:
+    """Hydra's task: turn one composed configuration into a plan (or the problems with it)."""
+    try:
+        plans.append(make_plan(config))
+    except ConfigError as error:
+        plans.append(error)
+
+
+def make_plan(config: DictConfig) -> Plan:
+    """Flatten and check a configuration; nothing is written.
+
+    Raises:
+        ConfigError: everything that is wrong, all at once.
+    """
+    job = HydraConfig.get()
+    overrides = list(job.overrides.task)
+    choices = {group: str(choice) for group, choice in job.runtime.choices.items() if not group.startswith("hydra")}
+    origins = trace_origins(GlobalHydra.instance().config_loader(), str(job.job.config_name), overrides, choices)
+    composition, problems = flatten(config, origins, Path.cwd())
+    folder = RunFolder(_choose_run_dir(composition, job.mode == RunMode.MULTIRUN, overrides))
+    keys, key_origins = complete_keys(composition, folder)
+    environment = layer_environment(
+        composition.settings.platform,
+        explicit_env=_explicit(origins, "platform.env."),
+        explicit_flags=_explicit(origins, "platform.xla_flags."),
+        inherited=os.environ,
+        image=read_image_environment(),
+        maxtext_assets=package_dir() / "assets",
+    )
+    problems += _check(composition, folder, keys, key_origins, environment)
+    if any(problem.severity == "refuse" for problem in problems):
+        raise ConfigError([problem for problem in problems if problem.severity == "refuse"])
+    return Plan(
+        folder=folder,
+        keys=keys,
+        origins=key_origins,
+        composition=composition,
+        environment=environment,
+        warnings=tuple(problems),
+        overrides=tuple(text.lstrip("+") for text in overrides),
+        choices=choices,
+        hydra_files={
+            "config.yaml": OmegaConf.to_yaml(config),
+            "hydra.yaml": OmegaConf.to_yaml(OmegaConf.create({"hydra": OmegaConf.to_container(job, resolve=False)})),
+            "overrides.yaml": OmegaConf.to_yaml(OmegaConf.create(overrides)),
+        },
+        secrets=tuple(_find_secrets(composition)),
+    )
+
+
+def _choose_run_dir(composition: Composition, multirun: bool, overrides: Sequence[str]) -> Path:
+    chosen = composition.settings.run.dir
+    typed = [text.lstrip("+") for text in overrides]
+    if multirun:
+        job = HydraConfig.get()
+        sweep_dir = Path(chosen or str(job.sweep.dir)).expanduser().absolute()
+        return sweep_point_dir(sweep_dir, int(job.job.num), typed)
+    return (Path(chosen).expanduser() if chosen else default_run_dir(typed, datetime.now())).absolute()
+
+
+def _check(
+    composition: Composition,
+    folder: RunFolder,
+    keys: dict[str, object],
+    origins: dict[str, str],
+    environment: Environment,
+) -> list[Problem]:
+    """Everything that rules, XLA flags and the places to write to have against a configuration."""
+    settings = composition.settings
+    if settings.action is Action.explain:
+        return []
+    model = load_model_keys(str(keys.get("model_name", "default")))
+    context = RuleContext(
+        keys=keys,
+        effective={**load_defaults(), **model, **keys},
+        origins=origins,
+        platform=settings.platform,
+        machine=detect_machine(),
+        maxtext_version=installed_version(),
+        jax_version=_installed_jax(),
+        action=settings.action.value,
+        env=os.environ,
+        run_dir=folder.path,
+        custom_trainer=settings.run.trainer is not None,
+        accept=frozenset(settings.run.accept),
+    )
+    found = [*evaluate(context, other_rules=destination.RULES), *check_conflicts(keys, origins)]
+    found += [*check_reserved(composition), *environment.notes, *_check_flags(environment)]
+    if settings.action is not Action.check:
+        found += destination.check_run_folder(folder, keys) + destination.check_checkpoints(keys, context.accept)
+    return found
+
+
+def _check_flags(environment: Environment) -> list[Problem]:
+    flags = parse_flags(environment.set["XLA_FLAGS"])
+    return probe_flags(flags, origins={flag: environment.sources[f"XLA_FLAGS:{flag}"] for flag in flags})
+
+
+def _explicit(origins: dict[str, Origin], prefix: str) -> frozenset[str]:
+    """Names under a mapping that somebody set above the platform preset."""
+    return frozenset(
+        key.removeprefix(prefix) for key, origin in origins.items() if key.startswith(prefix) and origin.layer != "platform"
+    )
+
+
+def _find_secrets(composition: Composition) -> list[str]:
+    typed = {name: value or "" for name, value in composition.settings.platform.env.items()}
+    keys = {f"{name}_TOKEN": str(composition.keys[name]) for name in SECRET_KEYS if composition.keys.get(name)}
+    return secret_values({**os.environ, **typed, **keys})
+
+
+def _installed_jax() -> str:
+    try:
+        return importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+

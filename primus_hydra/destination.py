@@ -1,0 +1,92 @@
+"""Is the place where a run would write free, ours, and writable? Nothing of another run is ever touched."""
+
+import os
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from primus_hydra.errors import Problem
+from primus_hydra.runs import RecordError, RunFolder, config_differences, read_json, write_json_atomic
+
+MARKER = "primus_hydra.json"
+"""File beside MaxText's checkpoints that says which configuration made them."""
+RULES = frozenset({"unknown_checkpoint"})
+"""Names that `run.accept` may hold."""
+LENGTH_KEYS = frozenset(
+    {"steps", "checkpoint_period", "log_period", "profiler", "skip_first_n_steps_for_profiler", "profiler_steps"}
+)
+"""Keys that may differ when a run continues from its checkpoint: how long it runs and what it reports."""
+
+
+def check_run_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
+    """Refuse a folder that cannot be written, holds other files, or belongs to another configuration."""
+    path = folder.path
+    if path.exists() and not path.is_dir():
+        return [Problem(what=f"run.dir={path} is a file.", fix="Name a folder that does not exist yet.")]
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        return [
+            Problem(
+                what=f"The run folder {path} cannot be made: there is no permission to write in {existing}.",
+                fix="Choose another place with run.dir=DIR.",
+            )
+        ]
+    if not path.exists() or not any(path.iterdir()):
+        return []
+    if not folder.run_json.exists():
+        return [
+            Problem(
+                what=f"The folder {path} is not empty and is not a run folder.",
+                fix="Choose a folder that does not exist yet with run.dir=DIR.",
+            )
+        ]
+    return _compare_with(folder.run_json, keys, what=f"The run folder {path}", fix="Choose another folder with run.dir=DIR.")
+
+
+def check_checkpoints(keys: Mapping[str, Any], accept: Set[str]) -> list[Problem]:
+    """Refuse to continue from the checkpoint of another configuration (MaxText resumes whatever is there).
+
+    Remote folders (`gs://...`) are not looked into.
+    """
+    directory = checkpoint_owner(keys)
+    if directory is None or not any((directory / "checkpoints").glob("[0-9]*")):
+        return []
+    fix = f"Use another run_name or base_output_directory, or remove {directory}."
+    if not (directory / MARKER).exists():
+        return [
+            Problem(
+                what=f"{directory} holds checkpoints of unknown origin, and MaxText would continue from them.",
+                fix=fix,
+                rule="unknown_checkpoint",
+                severity="warn" if "unknown_checkpoint" in accept else "refuse",
+            )
+        ]
+    return _compare_with(directory / MARKER, keys, what=f"The checkpoint in {directory}", fix=fix)
+
+
+def mark_checkpoints(keys: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """Write beside the checkpoints-to-be which configuration makes them."""
+    directory = checkpoint_owner(keys)
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json_atomic(directory / MARKER, {"composed": record["composed"]})
+
+
+def checkpoint_owner(keys: Mapping[str, Any]) -> Path | None:
+    """The local folder that MaxText keeps this run's checkpoints in; None where there are none or they are remote."""
+    base = str(keys["base_output_directory"])
+    if not keys.get("enable_checkpointing", True) or "://" in base:
+        return None
+    return Path(base) / str(keys["run_name"])
+
+
+def _compare_with(file: Path, keys: Mapping[str, Any], *, what: str, fix: str) -> list[Problem]:
+    try:
+        earlier = {key: entry["value"] for key, entry in read_json(file)["composed"].items()}
+    except (RecordError, KeyError, AttributeError):
+        return [Problem(what=f"{what} has an unreadable record, {file}.", fix=fix)]
+    differences = {key: pair for key, pair in config_differences(earlier, keys).items() if key not in LENGTH_KEYS}
+    if not differences:
+        return []
+    shown = "; ".join(f"{key}: {old!r} there, {new!r} now" for key, (old, new) in sorted(differences.items()))
+    return [Problem(what=f"{what} belongs to another configuration ({shown}).", fix=fix)]

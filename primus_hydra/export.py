@@ -1,0 +1,207 @@
+"""Write the run folder: exactly what MaxText will read, and everything needed to repeat it."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from primus_hydra.environment import Environment
+from primus_hydra.errors import Problem, format_problem
+from primus_hydra.flatten import Composition
+from primus_hydra.maxtext.axis_rules import REPLACE_ALL, RULES, rules_to_send
+from primus_hydra.maxtext.keys import installed_version
+from primus_hydra.maxtext.model_files import load_hub_tokenizers, load_model_keys
+from primus_hydra.naming import default_run_name
+from primus_hydra.redaction import redact, split_secrets
+from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic, write_text_atomic
+
+SECRET_KEYS = frozenset({"hf_access_token"})
+"""MaxText keys that hold a credential: MaxText reads HF_TOKEN itself, so they are never exported."""
+TRAINER_MODULE = "maxtext.trainers.pre_train.train"
+_HEADER = "# Composed by primus_hydra. MaxText's own model file would beat these keys: run it with the arguments of command.json.\n"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A run that was composed and checked, not yet written."""
+
+    folder: RunFolder
+    keys: dict[str, Any]
+    """Every key MaxText is given."""
+    origins: dict[str, str]
+    """Key -> where it was set."""
+    composition: Composition
+    environment: Environment
+    warnings: tuple[Problem, ...]
+    overrides: tuple[str, ...]
+    choices: dict[str, str]
+    hydra_files: dict[str, str]
+    """File name -> text of Hydra's record of the composition."""
+    secrets: tuple[str, ...]
+    """Values that no file may hold."""
+
+    @property
+    def secret_env(self) -> dict[str, str]:
+        """Variables that only the child's environment may hold."""
+        token = self.composition.keys.get("hf_access_token")
+        return split_secrets(self.environment.set)[1] | ({"HF_TOKEN": str(token)} if token else {})
+
+
+def complete_keys(composition: Composition, folder: RunFolder) -> tuple[dict[str, Any], dict[str, str]]:
+    """Add what every run needs (name, output folder, metrics file) and drop what never leaves this process.
+
+    Returns:
+        All keys for MaxText, and the origin of each as text.
+    """
+    filled = {
+        "base_config": "base.yml",
+        "run_name": default_run_name(folder.path),
+        "base_output_directory": str(folder.path / "output"),
+    }
+    composed = {key: value for key, value in composition.keys.items() if key not in SECRET_KEYS}
+    keys = {key: value for key, value in filled.items() if not composed.get(key)} | composed
+    keys = {**keys, **{key: value for key, value in filled.items() if not keys[key]}, "metrics_file": str(folder.metrics_jsonl)}
+    origins = {key: str(composition.origins.get(key, "primus_hydra")) for key in keys}
+    for key in keys:
+        if not composition.keys.get(key) and key in filled or key == "metrics_file":
+            origins[key] = "primus_hydra"
+    return keys, origins
+
+
+def check_reserved(composition: Composition) -> list[Problem]:
+    """Keys that are decided elsewhere: the metrics file, and credentials."""
+    problems = []
+    if composition.keys.get("metrics_file"):
+        problems.append(
+            Problem(
+                what="metrics_file cannot be chosen: the run folder's metrics.jsonl is what results are read from.",
+                fix="Remove the key; run.dir=DIR chooses the folder.",
+                origin=str(composition.origins["metrics_file"]),
+            )
+        )
+    problems += [
+        Problem(
+            what=f"{key} was given as a key: it reaches MaxText by the environment and is written to no file.",
+            fix="Set the environment variable HF_TOKEN instead: a command line can be read by everybody on the machine.",
+            severity="warn",
+        )
+        for key in SECRET_KEYS
+        if composition.keys.get(key)
+    ]
+    return problems
+
+
+def check_conflicts(keys: Mapping[str, Any], origins: Mapping[str, str]) -> list[Problem]:
+    """Values that MaxText would not honour: its model file sets the key otherwise, or it forces one."""
+    model_name = str(keys.get("model_name", "default"))
+    problems = []
+    if (
+        model_name in load_hub_tokenizers()
+        and model_name != "default"
+        and not keys.get("tokenizer_path")
+        and keys.get("tokenizer_type", "huggingface") != "huggingface"
+    ):
+        problems.append(
+            Problem(
+                what=f"tokenizer_type={keys['tokenizer_type']} would be ignored: without tokenizer_path MaxText takes "
+                f"{load_hub_tokenizers()[model_name]} for {model_name}, and sets huggingface.",
+                fix="Set tokenizer_path as well, or remove tokenizer_type.",
+                origin=origins["tokenizer_type"],
+            )
+        )
+    if keys.get("override_model_config"):
+        return problems
+    model = load_model_keys(model_name)
+    return problems + [
+        Problem(
+            what=f"{key}={keys[key]!r} is set, but MaxText's model file for {keys['model_name']} says {model[key]!r}.",
+            fix="Set override_model_config=true to let the composed value win, or remove the key.",
+            origin=origins[key],
+        )
+        for key in model
+        if key in keys and keys[key] != model[key]
+    ]
+
+
+def maxtext_arguments(keys: Mapping[str, Any], folder: RunFolder) -> list[str]:
+    """MaxText's arguments: the file, then every key that its model file would otherwise win.
+
+    Sharding rules always travel here: in the file they would replace base.yml's whole list.
+    """
+    model = load_model_keys(str(keys.get("model_name", "default")))
+    sent = {key: value for key, value in keys.items() if key in model or key in (RULES, REPLACE_ALL)}
+    if RULES in keys:
+        sent[RULES] = rules_to_send(keys, model)
+    if sent and keys.get("override_model_config"):
+        sent = {"override_model_config": True, **sent}
+    return [str(folder.maxtext_yml), *(f"{key}={format_argument(value)}" for key, value in sent.items())]
+
+
+def format_argument(value: Any) -> str:
+    """A value as text that OmegaConf's `from_cli` reads back as the same value and type."""
+    if isinstance(value, str) and value and OmegaConf.from_cli([f"k={value}"]).k == value:
+        return value
+    return json.dumps(value)
+
+
+def write_run_folder(plan: Plan) -> None:
+    """Write maxtext.yml, command.json, run.json (state `planned`) and .hydra/ into the run folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder, arguments = plan.folder, maxtext_arguments(plan.keys, plan.folder)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    in_file = {key: value for key, value in plan.keys.items() if key != RULES}
+    write_text_atomic(folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets))
+    folder.hydra_dir.mkdir(exist_ok=True)
+    for name, text in plan.hydra_files.items():
+        write_text_atomic(folder.hydra_dir / name, redact(text, plan.secrets))
+    trainer = plan.composition.settings.run.trainer
+    command = {
+        "argv": [*(trainer or [sys.executable, "-m", TRAINER_MODULE]), *arguments],
+        "trainer": trainer,
+        "maxtext_args": arguments,
+        "env": split_secrets(plan.environment.set)[0],
+        "unset_env": list(plan.environment.unset),
+        "cwd": str(folder.path),
+    }
+    write_json_atomic(folder.command_json, _redact_all(command, plan.secrets))
+    folder.write_record(_redact_all(_first_record(plan), plan.secrets))
+
+
+def _first_record(plan: Plan) -> dict[str, Any]:
+    settings = plan.composition.settings
+    return {
+        "schema": 1,
+        "name": plan.keys["run_name"],
+        "state": "planned",
+        "overrides": list(plan.overrides),
+        "choices": plan.choices,
+        "composed": {key: {"value": value, "origin": plan.origins[key]} for key, value in plan.keys.items()},
+        "private": plan.composition.private,
+        "settings": {"run": asdict(settings.run), "platform": asdict(settings.platform)},
+        "environment": {"inherited": plan.environment.inherited, "sources": plan.environment.sources},
+        "fingerprint": fingerprint(plan.keys),
+        "accepted_rules": list(settings.run.accept),
+        "warnings": [format_problem(problem) for problem in plan.warnings],
+        "versions": {"maxtext": installed_version()},
+        "attempt": 0,
+        "result": None,
+    }
+
+
+def _redact_all(value: Any, secrets: Sequence[str]) -> Any:
+    """Redact every text inside plain data."""
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, Mapping):
+        return {name: _redact_all(inner, secrets) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redact_all(inner, secrets) for inner in value]
+    return value
+

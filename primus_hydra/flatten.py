@@ -1,0 +1,143 @@
+"""From Hydra's nested configuration to MaxText's flat keys beside our own settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from primus_hydra.errors import ConfigError, Problem
+from primus_hydra.maxtext.keys import Key, load_keys
+from primus_hydra.maxtext.names import unknown_key
+from primus_hydra.maxtext.values import absolute_path, coerce, is_path_key
+from primus_hydra.origins import Origin
+from primus_hydra.schema import PRIVATE_KEYS, Action, ExplainSettings, PlatformSettings, RunSettings, Settings
+
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_NAMESPACES = {"run": RunSettings, "platform": PlatformSettings, "explain": ExplainSettings}
+_UNKNOWN_ORIGIN = Origin(layer="config", text="an unknown file")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Composition:
+    """One composed configuration, split by who reads it."""
+
+    keys: dict[str, Any]
+    """MaxText's keys, typed as MaxText declares them, local paths absolute."""
+    private: dict[str, Any]
+    """Primus's keys for the framework itself: trainable and the sink levels."""
+    settings: Settings
+    origins: Mapping[str, Origin]
+    """Dotted key -> where it was set last."""
+
+
+def flatten(config: DictConfig, origins: Mapping[str, Origin], typed_in: Path) -> tuple[Composition, list[Problem]]:
+    """Split and type a composed configuration.
+
+    Args:
+        config: the task configuration, without Hydra's own node.
+        origins: see `origins.trace_origins`.
+        typed_in: folder where the command was typed; relative paths start there.
+
+    Returns:
+        What could be read, and all that is wrong: unknown names, wrong types, unfilled values. A wrong key is left
+        out of the composition.
+
+    Raises:
+        ConfigError: our own settings cannot be read, so that nothing more can be said.
+    """
+    problems: list[Problem] = []
+    keys: dict[str, Any] = {}
+    private: dict[str, Any] = {}
+    for name in config:
+        name = str(name)
+        if name in _NAMESPACES or name == "action":
+            continue
+        origin = origins.get(name, _UNKNOWN_ORIGIN).text
+        value, problem = _resolve(config, name, origin)
+        if problem is None and name in PRIVATE_KEYS:
+            private[name], problem = value, _check_private(name, value, origin)
+        elif problem is None and name not in load_keys():
+            problem = _explain_unknown(name, value, config, origin)
+        elif problem is None:
+            value, problem = coerce(value, load_keys()[name], origin)
+            if problem is None:
+                keys[name] = _make_absolute(value, load_keys()[name], typed_in)
+        problems += [problem] if problem else []
+    settings, found = _read_settings(config, origins)
+    if settings is None:
+        raise ConfigError([*problems, *found])
+    return Composition(keys=keys, private=private, settings=settings, origins=origins), [*problems, *found]
+
+
+def _resolve(config: DictConfig, name: str, origin: str) -> tuple[Any, Problem | None]:
+    try:
+        if OmegaConf.is_missing(config, name):
+            return "???", None
+        value = config[name]
+        return (OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value), None
+    except OmegaConfBaseException as error:
+        reason = str(error).splitlines()[0]
+        return None, Problem(what=f"The value of {name} cannot be resolved: {reason}", origin=origin)
+
+
+def _explain_unknown(name: str, value: Any, config: DictConfig, origin: str) -> Problem:
+    if isinstance(value, Mapping) and name in ("module", "model", "data", "experiment", "precision"):
+        return Problem(
+            what=f"A preset of the group {name} put its keys under {name}. instead of at the top level.",
+            fix="Make `# @package _global_` a comment line at the top of the preset file.",
+            origin=origin,
+        )
+    return unknown_key(name, origin, [*_NAMESPACES, "action", *PRIVATE_KEYS])
+
+
+def _check_private(name: str, value: Any, origin: str) -> Problem | None:
+    if name == "trainable":
+        allowed, valid = "Allowed: true or false.", isinstance(value, bool)
+    else:
+        allowed, valid = f"Allowed: {', '.join(_LEVELS)} or null.", value is None or value in _LEVELS
+    return None if valid else Problem(what=f"{name}={value!r} is not a value for this key.", allowed=allowed, origin=origin)
+
+
+def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[Settings | None, list[Problem]]:
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name in _NAMESPACES:
+        missing = [f"{name}.{key}" for key in OmegaConf.missing_keys(config[name])]
+        problems += [
+            Problem(what=f"{key} has to be filled in.", fix="Choose a platform preset, for example platform=mi300x.")
+            for key in missing
+        ]
+        try:
+            values[name] = None if missing else OmegaConf.to_object(config[name])
+        except OmegaConfBaseException as error:
+            problems.append(Problem(what=f"The settings under {name} cannot be read: {str(error).splitlines()[0]}"))
+    if config.action not in {action.value for action in Action}:
+        problems.append(
+            Problem(
+                what=f"action={config.action} does not exist.",
+                allowed=f"Actions: {', '.join(action.value for action in Action)}.",
+                origin=origins.get("action", _UNKNOWN_ORIGIN).text,
+            )
+        )
+    if problems:
+        return None, problems
+    settings = Settings(action=Action(config.action), **values)
+    for field in ("hang_after_s", "grace_s", "timeout_s"):
+        value = getattr(settings.run, field)
+        if value is not None and value <= 0:
+            origin = origins.get(f"run.{field}", _UNKNOWN_ORIGIN).text
+            problems.append(
+                Problem(what=f"run.{field}={value:g} would stop every run at once.", allowed="Allowed: seconds above 0.", origin=origin)
+            )
+    return settings, problems
+
+
+def _make_absolute(value: Any, key: Key, typed_in: Path) -> Any:
+    if not isinstance(value, str) or not is_path_key(key):
+        return value
+    resolved = absolute_path(value, typed_in)
+    # A tokenizer may also be a name on the Hugging Face hub or a file inside MaxText's assets.
+    return value if key.name == "tokenizer_path" and not Path(resolved).exists() else resolved

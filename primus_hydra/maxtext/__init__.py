@@ -1,0 +1,1 @@
+"""Everything that knows MaxText. Only `child` imports it; the rest reads its installed files."""

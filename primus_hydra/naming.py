@@ -1,0 +1,47 @@
+"""Names of run folders and runs: readable, safe on every file system, never twice the same."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+_MAX_SLUG_LENGTH = 80
+
+
+def make_slug(overrides: Sequence[str]) -> str:
+    """What a person typed, as a file name: `model=llama3_8B steps=20` -> `llama3_8B-steps=20`."""
+    words = [re.sub(r"^(model|experiment)=", "", text.lstrip("+")) for text in overrides if not _is_plumbing(text)]
+    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", "-".join(words)).strip("_.-")
+    return slug[:_MAX_SLUG_LENGTH].strip("_.-") or "run"
+
+
+def _is_plumbing(text: str) -> bool:
+    return text.lstrip("+").startswith(("run.", "action=", "hydra.", "hydra/", "platform.env.", "explain.", "base_output_directory="))
+
+
+def unique_suffix() -> str:
+    """Eight random hexadecimal digits: two starts in the same second differ."""
+    return secrets.token_hex(4)
+
+
+def default_run_dir(overrides: Sequence[str], now: datetime) -> Path:
+    """A fresh folder under `outputs/`, named by time, overrides and a random suffix."""
+    return Path("outputs") / f"{now:%Y-%m-%d_%H-%M-%S}-{make_slug(overrides)}-{unique_suffix()}"
+
+
+def sweep_point_dir(sweep_dir: Path, number: int, overrides: Sequence[str]) -> Path:
+    """The folder of one point of a sweep: its number, what differs, and a hash of the overrides."""
+    digest = hashlib.sha256("\0".join(overrides).encode()).hexdigest()[:8]
+    return sweep_dir / f"{number:04d}-{make_slug(overrides)}-{digest}"
+
+
+def default_run_name(run_dir: Path) -> str:
+    """MaxText's `run_name` for a run folder: the same folder resumes the same run, another never meets it.
+
+    Args:
+        run_dir: absolute path; its hash keeps folders of the same name apart in a shared output directory.
+    """
+    digest = hashlib.sha256(str(run_dir).encode()).hexdigest()[:8]
+    return f"{run_dir.name[:_MAX_SLUG_LENGTH]}-{digest}"

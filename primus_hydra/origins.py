@@ -1,0 +1,86 @@
+"""Where each value of a composed configuration came from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.types import RunMode
+
+from primus_hydra.paths import conf_dir
+
+COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """The last place that set a value."""
+
+    layer: str
+    """Config group (`module`, `model`, `platform`, ...), `config`, or `command line`."""
+    text: str
+    """For a person: the file and the group choice, or the override as typed."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def trace_origins(
+    loader: ConfigLoader, config_name: str, overrides: Sequence[str], choices: Mapping[str, str]
+) -> dict[str, Origin]:
+    """Find the last setter of every key, in Hydra's own order of composition.
+
+    Args:
+        loader: the config loader of the running Hydra application.
+        config_name: the primary config.
+        overrides: the task's overrides, as Hydra saw them.
+        choices: config group -> the preset that was chosen.
+
+    Returns:
+        Dotted key (`steps`, `platform.env.NVTE_FUSED_ATTN`) -> origin.
+    """
+    folders = [Path(element.path.removeprefix("file://")) for element in loader.get_search_path().get_path() if element.path]
+    defaults = loader.compute_defaults_list(config_name=config_name, overrides=list(overrides), run_mode=RunMode.RUN)
+    origins: dict[str, Origin] = {}
+    for default in defaults.defaults:
+        if default.config_path is None or default.config_path.startswith("hydra/"):
+            continue
+        file = next((path for folder in folders if (path := folder / f"{default.config_path}.yaml").is_file()), None)
+        if file is not None:
+            group, _, _ = default.config_path.rpartition("/")
+            origin = Origin(layer=group or "config", text=_describe_file(file, group, choices))
+            origins |= {key: origin for key in _dotted_keys(_read(file), default.package or "")}
+    return origins | _command_line_origins(overrides)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = yaml.load(file.read_text(encoding="utf-8"), Loader=loader) or {}
+    return {key: value for key, value in content.items() if key not in ("defaults", "hydra")}
+
+
+def _describe_file(file: Path, group: str, choices: Mapping[str, str]) -> str:
+    """A path (relative for the shipped presets) with the choice through which it came."""
+    shipped = conf_dir()
+    path = Path("conf") / file.relative_to(shipped) if file.is_relative_to(shipped) else file
+    return f"{path} ({group}={choices[group]})" if group in choices else str(path)
+
+
+def _dotted_keys(content: Mapping[str, Any], package: str) -> Iterator[str]:
+    prefix = "" if package in ("", "_global_") else f"{package}."
+    for key, value in content.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _dotted_keys(value, f"{prefix}{key}")
+
+
+def _command_line_origins(overrides: Sequence[str]) -> dict[str, Origin]:
+    """Origins of `key=value` overrides; group choices are no values and are told by their files."""
+    return {
+        override.key_or_group: Origin(layer=COMMAND_LINE, text=f"{COMMAND_LINE}: {(override.input_line or '').lstrip('+')}")
+        for override in OverridesParser.create().parse_overrides(list(overrides))
+        if not override.key_or_group.startswith("hydra")
+    }

@@ -1,0 +1,216 @@
+"""The command line before Hydra sees it.
+
+Hydra demands `+` for a key that no preset mentions, turns `run_name=2024_01_01` into the number 20240101, and lets
+`+typo=1` through. Here every override is checked by name, MaxText's keys get the `++` that Hydra needs, and values of
+text-typed keys are quoted so that the text which was typed is the text that arrives.
+"""
+
+import dataclasses
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+
+from primus_hydra.errors import Problem
+from primus_hydra.maxtext.keys import Key, load_keys
+from primus_hydra.maxtext.names import unknown_key
+from primus_hydra.paths import list_choices, list_groups
+from primus_hydra.schema import PRIVATE_KEYS, Settings
+
+_OPEN_MAPPINGS = ("platform.env.", "platform.xla_flags.")
+_CLAUSE = re.compile(r"^(?P<prefix>\+{0,2})(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)$", re.DOTALL)
+_NOT_TEXT = re.compile(r"^\s*(['\"].*|.*\$\{.*|(choice|range|interval|glob|sort|shuffle|tag|extend_list)\(.*)$", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandLine:
+    """What may be overridden: known from the preset folders and the schema."""
+
+    folders: tuple[Path, ...]
+    """Preset folders, the user's first."""
+    multirun: bool
+
+    @property
+    def groups(self) -> frozenset[str]:
+        return list_groups(self.folders)
+
+
+def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]:
+    """Turn one typed override into the one Hydra needs.
+
+    Returns:
+        The override and None, or the text as typed and the problem with it.
+    """
+    flag = re.match(r"^--(?P<name>\w+)(=(?P<value>.*))?$", text)
+    if flag and (flag["name"] in load_keys() or flag["name"] in line.groups):
+        value = flag["value"] if flag["value"] is not None else "VALUE"
+        return text, Problem(
+            what=f"{text} is not an option.", fix=f"Write overrides without dashes: {flag['name']}={value}", origin="command line"
+        )
+    clause = _CLAUSE.match(text)
+    if not clause:
+        return (text, None) if "=" in text or text.startswith("~") else (text, _explain_bare_word(text))
+    name = clause["name"]
+    if name in load_keys() and name in line.groups:
+        return text, _explain_shadowed(name, line)
+    if name in line.groups:
+        return text, _check_choice(name, clause["value"], line)
+    root = name.split(".")[0]
+    if root == "hydra":
+        return text, None
+    if not line.multirun and len(_split_top_level(clause["value"])) > 1 and not _NOT_TEXT.match(clause["value"]):
+        return text, _explain_list_of_values(clause)
+    if root in {field.name for field in dataclasses.fields(Settings)}:
+        return _rewrite_setting(clause, line)
+    if root in PRIVATE_KEYS or root in load_keys():
+        return _rewrite_key(clause, load_keys().get(name), line)
+    ours = [*line.groups, *(field.name for field in dataclasses.fields(Settings))]
+    return text, unknown_key(name, f"command line: {text}", ours)
+
+
+def typed_name(text: str) -> str:
+    """The key or group that an override names, without `+`, `~`, package and value."""
+    return text.lstrip("+~").split("=")[0].split("@")[0]
+
+
+def _rewrite_key(clause: re.Match[str], key: Key | None, line: CommandLine) -> tuple[str, Problem | None]:
+    value = clause["value"]
+    if key is not None and "str" in key.kinds and not key.kinds & {"list", "dict"}:
+        value = _quote_text(value, line.multirun, keep_numbers=bool(key.kinds & {"int", "float", "bool"}))
+    rewritten = f"++{clause['name']}={value}"
+    glued = re.search(r"\s(?P<key>\w+)=", clause["value"])
+    if glued and glued["key"] in load_keys():
+        return clause.string, Problem(
+            what=f"The value of {clause['name']} contains {glued['key']}=: two overrides are glued together.",
+            fix="Separate them with a space outside the quotes (a line continuation needs a space before its backslash).",
+            origin=f"command line: {clause.string}",
+        )
+    return rewritten, _check_grammar(clause.string, rewritten)
+
+
+def _rewrite_setting(clause: re.Match[str], line: CommandLine) -> tuple[str, Problem | None]:
+    name = clause["name"]
+    if name.startswith(_OPEN_MAPPINGS):
+        rewritten = f"++{name}={_quote_text(clause['value'], line.multirun)}"
+        return rewritten, _check_grammar(clause.string, rewritten)
+    known = _list_settings()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=3)
+        return clause.string, Problem(
+            what=f"{name} is not a setting.",
+            allowed=f"Settings are: {', '.join(sorted(known))}, platform.env.NAME, platform.xla_flags.NAME.",
+            fix=f"Did you mean {' or '.join(close)}?" if close else "",
+            origin=f"command line: {clause.string}",
+        )
+    text_typed = name in ("run.dir", "platform.name", "platform.chip", "platform.fp8")
+    rewritten = f"{name}={_quote_text(clause['value'], line.multirun) if text_typed else clause['value']}"
+    return rewritten, _check_grammar(clause.string, rewritten)
+
+
+def _list_settings() -> list[str]:
+    names = []
+    for field in dataclasses.fields(Settings):
+        if dataclasses.is_dataclass(field.type):
+            names += [f"{field.name}.{inner.name}" for inner in dataclasses.fields(field.type)]
+        else:
+            names.append(field.name)
+    return names
+
+
+def _quote_text(value: str, multirun: bool, keep_numbers: bool = False) -> str:
+    """Quote each element that Hydra would not keep as the text it is."""
+    elements = _split_top_level(value) if multirun else [value]
+    return ",".join(_quote_element(element, keep_numbers) for element in elements)
+
+
+def _quote_element(element: str, keep_numbers: bool) -> str:
+    if element == "" or element == "null" or _NOT_TEXT.match(element):
+        return element
+    parsed = _parse(f"k={element}")
+    if parsed is not None and (isinstance(parsed.value(), str) or (keep_numbers and isinstance(parsed.value(), int | float))):
+        return element
+    escaped = element.replace("\\'", "'").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _split_top_level(value: str) -> list[str]:
+    """Split at the commas that Hydra's sweep grammar sees: outside quotes and brackets."""
+    parts, depth, quote, start = [], 0, "", 0
+    for index, char in enumerate(value):
+        if quote:
+            quote = "" if char == quote and value[index - 1] != "\\" else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(value[start:index])
+            start = index + 1
+    return [*parts, value[start:]]
+
+
+def _parse(text: str) -> Override | None:
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException:
+        return None
+
+
+def _check_grammar(typed: str, rewritten: str) -> Problem | None:
+    parsed = _parse(rewritten)
+    if parsed is None:
+        return Problem(
+            what=f"{typed} cannot be read as an override.",
+            fix="Put values that hold spaces, quotes, commas or brackets in quotes inside the shell's quotes: 'key=\"a, b\"'.",
+            origin="command line",
+        )
+    return None
+
+
+def _explain_bare_word(text: str) -> Problem:
+    name = text.lstrip("-+")
+    fix = f"Write {name}=VALUE." if name in load_keys() else "Overrides are written key=value; options come from --help."
+    return Problem(what=f"{text!r} stands alone on the command line.", fix=fix, origin="command line")
+
+
+def _explain_list_of_values(clause: re.Match[str]) -> Problem:
+    name, value = clause["name"], clause["value"]
+    return Problem(
+        what=f"{name}={value} gives several values to one run.",
+        fix=f"To try each of them, add --multirun. For one text with commas write '{name}=\"{value}\"', for a list {name}=[{value}].",
+        origin=f"command line: {clause.string}",
+    )
+
+
+def _explain_shadowed(name: str, line: CommandLine) -> Problem:
+    folder = next(folder for folder in line.folders if (folder / name).is_dir())
+    return Problem(
+        what=f"The preset folder {folder / name} has the name of MaxText's key {name}: {name}=... can no longer set the key.",
+        fix=f"Rename the folder, for example {name}_presets.",
+        origin=str(folder),
+    )
+
+
+def _check_choice(group: str, value: str, line: CommandLine) -> Problem | None:
+    choices = list_choices(line.folders, group)
+    wrong = [
+        name
+        for name in (_split_top_level(value) if line.multirun else [value])
+        if re.fullmatch(r"[\w.\-]+", name) and name not in choices and name != "null"
+    ]
+    if not wrong:
+        return None
+    close = difflib.get_close_matches(wrong[0], choices, n=3, cutoff=0.4)
+    return Problem(
+        what=f"There is no preset {group}={wrong[0]}.",
+        allowed=f"Presets of {group}: {', '.join(choices)}.",
+        fix=(f"Did you mean {' or '.join(close)}?" if close else "")
+        + (" Any other MaxText model: model=model_base model_name=NAME." if group == "model" else ""),
+        origin=f"command line: {group}={value}",
+    )

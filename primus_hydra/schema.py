@@ -1,0 +1,94 @@
+"""Our own settings: typed namespaces that never reach MaxText."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+PRIVATE_KEYS = frozenset({"trainable", "sink_level", "file_sink_level", "stderr_sink_level"})
+"""Flat keys that keep their Primus meaning here and are stripped from the export."""
+
+
+class Action(Enum):
+    """What one command does."""
+
+    train = "train"
+    check = "check"
+    export = "export"
+    explain = "explain"
+
+
+@dataclass(kw_only=True)
+class RunSettings:
+    """How one run is executed."""
+
+    dir: str | None = None
+    """The run folder, exactly there. Default: a unique folder under `outputs/`."""
+    trainer: list[str] | None = None
+    """Program that replaces the trainer; it receives the path of maxtext.yml and key=value overrides."""
+    accept: list[str] = field(default_factory=list)
+    """Names of rules that the user overrules; recorded with the run."""
+    hang_after_s: float = 1800.0
+    """Seconds without a finished step (compilation included) after which the run counts as hung."""
+    timeout_s: float | None = None
+    """Seconds after which the run is stopped whatever it does."""
+    grace_s: float = 30.0
+    """Seconds between SIGTERM and SIGKILL when the run is stopped."""
+    warmup_steps: int = 3
+    """Step records dropped from the front, by position, before figures are computed."""
+
+
+@dataclass(kw_only=True)
+class PlatformSettings:
+    """The machine that the run is meant for."""
+
+    name: str = MISSING
+    """Group name, for example `mi300x`."""
+    chip: str | None = None
+    """LLVM target such as `gfx942`; null where there is no accelerator."""
+    jax_platform: str = MISSING
+    """Backend that JAX must report: `rocm` or `cpu`."""
+    devices_per_node: int = MISSING
+    """Accelerators in one node; on the CPU, host devices."""
+    nodes: int = 1
+    """Nodes that the run spans."""
+    memory_per_device_bytes: int | None = None
+    """Device memory, bytes; null: the host's memory, shared by all devices."""
+    peak_bf16_tflops: float | None = None
+    """Dense bf16 peak of one device, TFLOP/s."""
+    peak_fp8_tflops: float | None = None
+    """Dense fp8 peak of one device, TFLOP/s."""
+    fp8: str = MISSING
+    """MaxText's `quantization` value that means this chip's own fp8 format."""
+    env: dict[str, str | None] = field(default_factory=dict)
+    """Environment variables of the child; null removes a variable."""
+    xla_flags: dict[str, str | None] = field(default_factory=dict)
+    """XLA flags without the leading dashes; null removes a flag."""
+
+
+@dataclass(kw_only=True)
+class ExplainSettings:
+    """What `action=explain` prints."""
+
+    defaults: bool = False
+    """Also list the MaxText keys that nobody set, with MaxText's default."""
+
+
+@dataclass(kw_only=True)
+class Settings:
+    """Root of our namespaces. Every other top-level key is MaxText's."""
+
+    action: Action = Action.train
+    run: RunSettings = field(default_factory=RunSettings)
+    platform: PlatformSettings = field(default_factory=PlatformSettings)
+    explain: ExplainSettings = field(default_factory=ExplainSettings)
+
+
+def register() -> None:
+    """Put the schema into Hydra's ConfigStore, under the name that config.yaml lists first.
+
+    The root is a plain mapping of typed nodes, so that MaxText's keys may stand beside ours.
+    """
+    node = {"action": Action.train.value, "run": RunSettings, "platform": PlatformSettings, "explain": ExplainSettings}
+    ConfigStore.instance().store(name="primus_hydra_schema", node=node)

@@ -1,0 +1,107 @@
+"""primus_hydra.overrides: the command line before Hydra sees it."""
+
+from pathlib import Path
+
+import pytest
+from primus_hydra.overrides import CommandLine, rewrite_override, typed_name
+from primus_hydra.paths import conf_dir
+
+ONE = CommandLine(folders=(conf_dir(),), multirun=False)
+SWEEP = CommandLine(folders=(conf_dir(),), multirun=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "rewritten"),
+    [
+        ("steps=2000", "++steps=2000"),
+        ("+steps=2000", "++steps=2000"),
+        ("adam_b2=0.9", "++adam_b2=0.9"),
+        ("run_name=2024_01_01", "++run_name='2024_01_01'"),
+        ("run_name=695e0514", "++run_name='695e0514'"),
+        ("run_name=true", "++run_name='true'"),
+        ("run_name=plain", "++run_name=plain"),
+        ("run_name='a=b'", "++run_name='a=b'"),
+        ("quantization=", "++quantization="),
+        ("quantization=null", "++quantization=null"),
+        ("quantization=${platform.fp8}", "++quantization=${platform.fp8}"),
+        ("hf_train_files=/a/b (c)/*.txt", "++hf_train_files='/a/b (c)/*.txt'"),
+        ("hf_train_files=it's.txt", "++hf_train_files='it\\'s.txt'"),
+        ("mlp_activations=[silu,linear]", "++mlp_activations=[silu,linear]"),
+        ("dpo.dpo_beta=0.1", "++dpo.dpo_beta=0.1"),
+        ("platform.env.FOO=.97", "++platform.env.FOO='.97'"),
+        ("platform.xla_flags.xla_gpu_autotune_level=5", "++platform.xla_flags.xla_gpu_autotune_level='5'"),
+        ("stderr_sink_level=DEBUG", "++stderr_sink_level=DEBUG"),
+        ("run.dir=out", "run.dir=out"),
+        ("run.accept=[a,b]", "run.accept=[a,b]"),
+        ("model=llama3_8B", "model=llama3_8B"),
+        ("~steps", "~steps"),
+        ("hydra.job.num=3", "hydra.job.num=3"),
+    ],
+)
+def test_an_override_reaches_hydra_with_the_text_that_was_typed(typed: str, rewritten: str) -> None:
+    assert rewrite_override(typed, ONE) == (rewritten, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "rewritten"),
+    [
+        ('quantization="",nanoo_fp8', '++quantization="",nanoo_fp8'),
+        ("run_name=2024_01_01,695e0514", "++run_name='2024_01_01','695e0514'"),
+        ("steps=1,2", "++steps=1,2"),
+        ("platform.env.A=1,2", "++platform.env.A='1','2'"),
+        ("learning_rate=choice(1,2)", "++learning_rate=choice(1,2)"),
+    ],
+)
+def test_each_element_of_a_sweep_keeps_its_text(typed: str, rewritten: str) -> None:
+    assert rewrite_override(typed, SWEEP) == (rewritten, None)
+
+
+@pytest.mark.parametrize("typed", ["remat_polcy=minimal", "+remat_polcy=minimal", "++remat_polcy=minimal"])
+def test_a_typo_is_refused_in_every_form(typed: str) -> None:
+    _, problem = rewrite_override(typed, ONE)
+    assert problem is not None
+    assert "remat_polcy is not a key" in problem.what
+    assert "Did you mean remat_policy" in problem.fix
+    assert problem.origin == f"command line: {typed}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("lr=1e-4", "learning_rate"),
+        ("seq_len=4096", "max_target_length"),
+        ("batch_size=4", "per_device_batch_size"),
+        ("pure_nnx_decoder=false", "remove the key"),
+        ("enable_profiler=true", "profiler=xplane"),
+        ("--steps=5", "Write overrides without dashes: steps=5"),
+        ("--steps", "steps=VALUE"),
+        ("steps", "Write steps=VALUE"),
+        ("run.dri=x", "run.dir"),
+        ("model=llama3_9B", "llama3_8B"),
+        ("model=lama3-8b", "model=model_base model_name=NAME"),
+        ("remat_policy=full,minimal", "--multirun"),
+        ("steps=1,2", "--multirun"),
+        ("attention=dot_product max_target_length=4", "Separate them with a space"),
+        ("logical_axis_rules=[[mlp,[fsdp]]", "in quotes"),
+    ],
+)
+def test_a_wrong_override_says_what_to_write(typed: str, words: str) -> None:
+    _, problem = rewrite_override(typed, ONE)
+    assert problem is not None
+    assert words in f"{problem.what} {problem.fix}"
+
+
+def test_a_users_preset_folder_named_like_a_key_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "quantization").mkdir()
+    (tmp_path / "quantization" / "mine.yaml").write_text("steps: 1\n", encoding="utf-8")
+    _, problem = rewrite_override("quantization=nanoo_fp8", CommandLine(folders=(tmp_path, conf_dir()), multirun=False))
+    assert problem is not None
+    assert str(tmp_path / "quantization") in problem.what
+    assert "Rename the folder" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"), [("++steps=3", "steps"), ("~steps", "steps"), ("model@x=y", "model"), ("steps", "steps")]
+)
+def test_typed_name_drops_the_decoration(typed: str, name: str) -> None:
+    assert typed_name(typed) == name
