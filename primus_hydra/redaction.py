@@ -1,0 +1,42 @@
+"""Which environment variables hold a secret, so that none reaches a file, a log or a message."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+_SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "KEY", "KEYS")
+HIDDEN = "<hidden>"
+_TOKEN_SHAPE = re.compile(r"\bhf_[A-Za-z0-9]{20,}\b")
+_MIN_SECRET_LENGTH = 8
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable's value must stay out of everything that we write: HF_TOKEN, WANDB_API_KEY, ...
+
+    Looks at whole words between underscores, so TOKENIZERS_PARALLELISM is not one.
+    """
+    return any(word.endswith(_SECRET_ENDINGS) for word in name.upper().split("_"))
+
+
+def show_value(name: str, value: str | None) -> str:
+    """A variable's value for a message: the value, or a placeholder where it is a secret."""
+    return HIDDEN if is_secret_name(name) else str(value)
+
+
+def split_secrets(variables: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables that may be written to a file, and the ones that only the child's environment may hold."""
+    public = {name: value for name, value in variables.items() if not is_secret_name(name)}
+    secret = {name: value for name, value in variables.items() if is_secret_name(name)}
+    return public, secret
+
+
+def secret_values(environment: Mapping[str, str]) -> list[str]:
+    """Secrets of an environment, longest first; short ones are left out, since they would mask ordinary words."""
+    values = {value for name, value in environment.items() if is_secret_name(name) and len(value) >= _MIN_SECRET_LENGTH}
+    return sorted(values, key=len, reverse=True)
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Replace every secret, and whatever has the shape of a Hugging Face token, by a placeholder."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return _TOKEN_SHAPE.sub(HIDDEN, text)
