@@ -1,0 +1,166 @@
+"""The shipped experiments: published values, composed on their platform, accepted by MaxText."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError
+
+from primus_hydra.maxtext.keys import load_keys, package_dir
+from primus_hydra.paths import conf_dir, list_choices
+from primus_hydra.resolvers import register_resolvers
+from primus_hydra.schema import register
+
+HERE = Path(__file__).parent
+RECIPES: dict[str, dict[str, Any]] = json.loads((HERE / "golden" / "recipes.json").read_text())
+EXPERIMENTS = list_choices([conf_dir()], "experiment")
+NOT_IN_THIS_MAXTEXT = "pure_nnx_decoder"
+ONLY_ON = {"llama3.1_405B": "mi355x", "llama3.1_405B_fp8": "mi355x", "grok1_fp8": "mi300x"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hydra_app() -> Iterator[None]:
+    register()
+    register_resolvers()
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        yield
+
+
+def experiment_of(recipe: dict[str, Any]) -> str:
+    return str(recipe["model"]) + ("" if recipe["precision"] == "bf16" else "_fp8")
+
+
+@cache
+def compose_recipe(name: str) -> DictConfig:
+    recipe = RECIPES[name]
+    return compose("config", overrides=[f"experiment={experiment_of(recipe)}", f"platform={recipe['platform']}"])
+
+
+def flat_keys(config: DictConfig) -> dict[str, Any]:
+    """MaxText's keys of a composition."""
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    return {str(name): value for name, value in container.items() if name in load_keys()}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_published_recipe_composes_to_its_values_on_its_platform(name: str) -> None:
+    recipe = RECIPES[name]
+    config = compose_recipe(name)
+    published = {key: value for key, value in recipe["overrides"].items() if key != NOT_IN_THIS_MAXTEXT}
+    assert {key: config.get(key, "absent") for key in published} == published
+    environment = recipe.get("env", {})
+    assert {variable: config.platform.env[variable] for variable in environment} == environment
+    unquantized = {"bf16": ""}
+    assert config.quantization == unquantized.get(recipe["precision"], recipe["precision"])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_changes_no_mesh_axis_that_was_not_published(name: str) -> None:
+    recipe = RECIPES[name]
+    keys = flat_keys(compose_recipe(name))
+    axes = {key: value for key, value in keys.items() if re.match(r"(ici|dcn)_", key)}
+    assert {
+        key: value for key, value in axes.items() if value != recipe["overrides"].get(key, load_keys()[key].default)
+    } == {}
+
+
+def test_the_only_published_key_left_out_is_one_that_this_maxtext_does_not_have() -> None:
+    assert NOT_IN_THIS_MAXTEXT not in load_keys()
+    carriers = {name for name, recipe in RECIPES.items() if NOT_IN_THIS_MAXTEXT in recipe["overrides"]}
+    moe = ("deepseek_v2_16B", "gemma4_26B", "mixtral_8x7B", "qwen3_30B_A3B")
+    assert carriers == {
+        f"{chip}-{fp8}" for model in moe for chip, fp8 in ((f"mi300x/{model}", "nanoo_fp8"), (f"mi355x/{model}", "fp8"))
+    }
+    assert all(RECIPES[name]["overrides"][NOT_IN_THIS_MAXTEXT] is False for name in carriers)
+
+
+def test_every_recipe_has_an_experiment_and_no_experiment_is_unaccounted_for() -> None:
+    used = {experiment_of(recipe) for recipe in RECIPES.values()}
+    assert set(EXPERIMENTS) - used == {"demo", "recipe_base"}
+    assert used <= set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("platform", ["mi300x", "mi325x", "mi355x"])
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_composes_on_every_amd_platform_it_has_values_for(experiment: str, platform: str) -> None:
+    config = compose("config", overrides=[f"experiment={experiment}", f"platform={platform}"])
+    published = ONLY_ON.get(experiment)
+    if published is None or (published == "mi300x" and platform == "mi325x") or published == platform:
+        assert set(flat_keys(config)) > {"steps", "model_name"}
+    else:
+        with pytest.raises(InterpolationResolutionError, match=f"only for {published}; add platform={published}"):
+            flat_keys(config)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_first_comment_line_of_an_experiment_is_the_command_that_runs_it(experiment: str) -> None:
+    header, command = (conf_dir() / "experiment" / f"{experiment}.yaml").read_text().splitlines()[:2]
+    assert header == "# @package _global_"
+    words = shlex.split(command.removeprefix("# "))
+    assert words[:3] == ["python", "-m", "primus_hydra"]
+    assert f"experiment={experiment}" in words
+    assert all(word.split("=")[0] in {"experiment", "platform", "model", *load_keys()} for word in words[3:])
+    platform = (
+        [] if any(word.startswith("platform=") for word in words) else [f"platform={ONLY_ON.get(experiment, 'mi300x')}"]
+    )
+    assert flat_keys(compose("config", overrides=[*words[3:], *platform]))
+
+
+def test_a_choice_on_the_command_line_beats_the_experiment() -> None:
+    config = compose(
+        "config", overrides=["experiment=llama3_8B_fp8", "platform=mi355x", "precision=bf16", "data=c4", "steps=7"]
+    )
+    assert (config.quantization, config.dataset_type, config.steps) == ("", "hf", 7)
+
+
+@pytest.mark.parametrize(
+    ("platform", "spelling"), [("mi300x", "nanoo_fp8"), ("mi325x", "nanoo_fp8"), ("mi355x", "fp8")]
+)
+def test_precision_fp8_means_the_format_of_the_chip(platform: str, spelling: str) -> None:
+    assert (
+        compose("config", overrides=["model=llama3_8B", "precision=fp8", f"platform={platform}"]).quantization
+        == spelling
+    )
+
+
+def test_the_demo_needs_no_network_no_accelerator_and_no_time() -> None:
+    keys = flat_keys(compose("config", overrides=["experiment=demo"]))
+    assert (keys["hardware"], keys["hf_path"], keys["packing"], keys["profiler"]) == ("cpu", "text", True, "")
+    assert Path(keys["hf_train_files"]).is_file()
+    assert Path(keys["tokenizer_path"], "tokenizer.json").is_file()
+    assert 40 <= keys["steps"] <= 80
+
+
+@pytest.mark.slow
+def test_maxtext_itself_accepts_every_recipe(tmp_path: Path) -> None:
+    configurations = {}
+    for name in RECIPES:
+        configurations[name] = {
+            **flat_keys(compose_recipe(name)),
+            "skip_jax_distributed_system": True,
+            "run_name": "loaded",
+            "log_config": False,
+        }
+    configurations["demo"] = flat_keys(compose("config", overrides=["experiment=demo"]))
+    source, target = tmp_path / "configurations.json", tmp_path / "outcomes.json"
+    source.write_text(json.dumps(configurations))
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "MAXTEXT_ASSETS_ROOT": str(package_dir() / "assets")}
+    environment |= {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, str(HERE / "children" / "load_configurations.py"), str(source), str(target)]
+    child = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert child.returncode == 0, child.stderr[-2000:]
+    outcomes = json.loads(target.read_text())
+    assert {name: outcome for name, outcome in outcomes.items() if outcome is not None} == {}
+    assert len(outcomes) == 48
