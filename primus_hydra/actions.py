@@ -46,11 +46,22 @@ def perform(plans: Sequence[Plan | ConfigError]) -> int:
     return EXIT_FAILED if refused else max(codes, default=0)
 
 
+def _summarise(plan: Plan) -> str:
+    """One line before anything happens: what trains where, on how much a step."""
+    platform, batch = plan.composition.settings.platform, plan.batch
+    model = plan.choices.get("model") if plan.keys.get("model_name") in (None, "default") else plan.keys["model_name"]
+    size = "global batch not known" if batch.num_sequences is None else f"global batch {batch.num_sequences} sequences"
+    tokens = "" if batch.num_tokens is None else f" = {batch.num_tokens:,} tokens a step"
+    return f"{model} on {platform.name}, {batch.num_devices or 'an unknown number of'} devices: {size}{tokens}"
+
+
 def _perform_one(plan: Plan) -> int:
     settings = plan.composition.settings
     if settings.action is Action.explain:
+        print(f"# {_summarise(plan)}")
         print("\n".join(explain_lines(plan.keys, plan.origins, with_defaults=settings.explain.defaults)))
         return 0
+    print(_summarise(plan))
     if settings.action is Action.export:
         return _write(plan, done=f"Exported to {plan.folder.path}")
     return _check(plan)
@@ -62,6 +73,7 @@ def _train_all(plans: Sequence[Plan]) -> list[int]:
     codes: list[int] = []
     records: list[Record] = []
     for plan in plans:
+        print(_summarise(plan))
         codes.append(_write(plan, done=f"Run folder: {plan.folder.path}"))
         if codes[-1]:
             continue

@@ -15,11 +15,12 @@ from omegaconf import DictConfig, OmegaConf
 from primus_hydra import destination
 from primus_hydra.environment import Environment, layer_environment
 from primus_hydra.errors import ConfigError, Problem
-from primus_hydra.export import SECRET_KEYS, Plan, check_conflicts, check_reserved, complete_keys
+from primus_hydra.export import SECRET_KEYS, Batch, Plan, check_conflicts, check_reserved, complete_keys
 from primus_hydra.flatten import Composition, flatten
 from primus_hydra.layers import read_image_environment
 from primus_hydra.maxtext.keys import installed_version, package_dir
 from primus_hydra.maxtext.model_files import load_defaults, load_model_keys
+from primus_hydra.mesh import plan_mesh
 from primus_hydra.naming import default_run_dir, sweep_point_dir
 from primus_hydra.origins import Origin, trace_origins
 from primus_hydra.paths import conf_dir
@@ -69,7 +70,15 @@ def make_plan(config: DictConfig) -> Plan:
         image=read_image_environment(),
         maxtext_assets=package_dir() / "assets",
     )
-    problems += _check(composition, folder, keys, key_origins, environment)
+    effective = {**load_defaults(), **load_model_keys(str(keys.get("model_name", "default"))), **keys}
+    platform = composition.settings.platform
+    mesh = plan_mesh(
+        effective,
+        devices_per_node=platform.devices_per_node,
+        nodes=platform.nodes,
+        jax_platform=platform.jax_platform,
+    )
+    problems += _check(composition, folder, keys, effective, key_origins, environment)
     if any(problem.severity == "refuse" for problem in problems):
         raise ConfigError([problem for problem in problems if problem.severity == "refuse"])
     return Plan(
@@ -78,6 +87,11 @@ def make_plan(config: DictConfig) -> Plan:
         origins=key_origins,
         composition=composition,
         environment=environment,
+        batch=Batch(
+            num_devices=mesh.num_devices,
+            num_sequences=mesh.global_batch_size,
+            sequence_length=int(effective["max_target_length"]),
+        ),
         warnings=tuple(problems),
         overrides=tuple(text.lstrip("+") for text in overrides),
         choices=choices,
@@ -104,6 +118,7 @@ def _check(
     composition: Composition,
     folder: RunFolder,
     keys: dict[str, object],
+    effective: dict[str, object],
     origins: dict[str, str],
     environment: Environment,
 ) -> list[Problem]:
@@ -111,10 +126,9 @@ def _check(
     settings = composition.settings
     if settings.action is Action.explain:
         return []
-    model = load_model_keys(str(keys.get("model_name", "default")))
     context = RuleContext(
         keys=keys,
-        effective={**load_defaults(), **model, **keys},
+        effective=effective,
         origins=origins,
         platform=settings.platform,
         machine=detect_machine(),
@@ -141,7 +155,9 @@ def _check_flags(environment: Environment) -> list[Problem]:
 def _explicit(origins: dict[str, Origin], prefix: str) -> frozenset[str]:
     """Names under a mapping that somebody set above the platform preset."""
     return frozenset(
-        key.removeprefix(prefix) for key, origin in origins.items() if key.startswith(prefix) and origin.layer != "platform"
+        key.removeprefix(prefix)
+        for key, origin in origins.items()
+        if key.startswith(prefix) and origin.layer != "platform"
     )
 
 
@@ -156,4 +172,3 @@ def _installed_jax() -> str:
         return importlib.metadata.version("jax")
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
-

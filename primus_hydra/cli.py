@@ -57,10 +57,40 @@ def prepare_arguments(typed: Sequence[str]) -> tuple[list[str], list[Problem]]:
     problems = [problem for _, problem in rewritten.values() if problem is not None]
     if any(problem is not None and typed_name(text) in line.groups for text, (_, problem) in rewritten.items()):
         raise ConfigError(problems)
-    arguments = [rewritten[text][0] if text in rewritten else text for text in typed if not rewritten.get(text, ("", None))[1]]
+    arguments = [
+        rewritten[text][0] if text in rewritten else text for text in typed if not rewritten.get(text, ("", None))[1]
+    ]
+    if options.config_dir and not options.config_path:
+        arguments = _put_first(arguments, Path(options.config_dir).absolute())
     if all(text == _AUTO for text in overrides if typed_name(text) == "platform"):
         arguments = [text.replace(_AUTO, f"platform={detected_platform()}") for text in arguments]
     return arguments, problems
+
+
+def _put_first(arguments: Sequence[str], folder: Path) -> list[str]:
+    """Let a user's preset folder win by name: Hydra searches `--config-dir` after the program's own presets.
+
+    So the user's folder becomes the main one and the shipped presets the additional one; what it replaces is told.
+
+    Raises:
+        ConfigError: the folder does not exist.
+    """
+    if not folder.is_dir():
+        problem = Problem(
+            what=f"The preset folder {folder} does not exist.",
+            fix="Give --config-dir a folder with groups in it, for example presets/model/mine.yaml.",
+            origin="command line: --config-dir",
+        )
+        raise ConfigError([problem])
+    replaced = [file for file in sorted(folder.rglob("*.yaml")) if (conf_dir() / file.relative_to(folder)).exists()]
+    for file in replaced:
+        print(f"Note: {file} replaces the shipped preset of that name.", file=sys.stderr)
+    kept, skip = [], False
+    for argument in arguments:
+        if not skip and not argument.startswith(("--config-dir=", "-cd=")) and argument not in ("--config-dir", "-cd"):
+            kept.append(argument)
+        skip = argument in ("--config-dir", "-cd")
+    return [*kept, "--config-path", str(folder), "--config-dir", str(conf_dir())]
 
 
 def _typed_secrets(typed: Sequence[str]) -> list[str]:
@@ -80,5 +110,7 @@ def _compose_and_perform(problems: Sequence[Problem]) -> int:
         # Hydra has printed what is wrong and ends with 1 for every composition error.
         return EXIT_CONFIG if stopped.code else 0
     if problems:
-        raise ConfigError([*problems, *(problem for plan in plans if isinstance(plan, ConfigError) for problem in plan.problems)])
+        raise ConfigError(
+            [*problems, *(problem for plan in plans if isinstance(plan, ConfigError) for problem in plan.problems)]
+        )
     return perform(plans)

@@ -40,7 +40,9 @@ def check_run_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem
                 fix="Choose a folder that does not exist yet with run.dir=DIR.",
             )
         ]
-    return _compare_with(folder.run_json, keys, what=f"The run folder {path}", fix="Choose another folder with run.dir=DIR.")
+    return _compare_with(
+        folder.run_json, keys, what=f"The run folder {path}", fix="Choose another folder with run.dir=DIR."
+    )
 
 
 def check_checkpoints(keys: Mapping[str, Any], accept: Set[str]) -> list[Problem]:

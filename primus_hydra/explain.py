@@ -23,9 +23,13 @@ def explain_lines(keys: Mapping[str, Any], origins: Mapping[str, str], *, with_d
     model_name = str(keys.get("model_name", "default"))
     file = model_file(model_name)
     from_model = {name: value for name, value in load_model_keys(model_name).items() if name not in keys}
-    yield from _lines({name: (from_model[name], f"MaxText's {file.name if file else ''}") for name in sorted(from_model)})
+    yield from _lines(
+        {name: (from_model[name], f"MaxText's {file.name if file else ''}") for name in sorted(from_model)}
+    )
     rest = {name: value for name, value in load_defaults().items() if name not in keys and name not in from_model}
-    yield from _lines({name: (rest[name], f"MaxText default; {load_keys()[name].description}") for name in sorted(rest)})
+    yield from _lines(
+        {name: (rest[name], f"MaxText default; {load_keys()[name].description}") for name in sorted(rest)}
+    )
 
 
 def _lines(entries: Mapping[str, tuple[Any, str]]) -> Iterator[str]:

@@ -26,6 +26,23 @@ _HEADER = "# Composed by primus_hydra. MaxText's own model file would beat these
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """What one optimizer step trains on."""
+
+    num_devices: int | None
+    """All devices of the run; None where the platform does not say."""
+    num_sequences: int | None
+    """The global batch; None where the devices are unknown."""
+    sequence_length: int
+    """Tokens of one sequence (`max_target_length`)."""
+
+    @property
+    def num_tokens(self) -> int | None:
+        """Positions of one step, padding included."""
+        return None if self.num_sequences is None else self.num_sequences * self.sequence_length
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     """A run that was composed and checked, not yet written."""
 
@@ -36,6 +53,7 @@ class Plan:
     """Key -> where it was set."""
     composition: Composition
     environment: Environment
+    batch: Batch
     warnings: tuple[Problem, ...]
     overrides: tuple[str, ...]
     choices: dict[str, str]
@@ -64,7 +82,11 @@ def complete_keys(composition: Composition, folder: RunFolder) -> tuple[dict[str
     }
     composed = {key: value for key, value in composition.keys.items() if key not in SECRET_KEYS}
     keys = {key: value for key, value in filled.items() if not composed.get(key)} | composed
-    keys = {**keys, **{key: value for key, value in filled.items() if not keys[key]}, "metrics_file": str(folder.metrics_jsonl)}
+    keys = {
+        **keys,
+        **{key: value for key, value in filled.items() if not keys[key]},
+        "metrics_file": str(folder.metrics_jsonl),
+    }
     origins = {key: str(composition.origins.get(key, "primus_hydra")) for key in keys}
     for key in keys:
         if not composition.keys.get(key) and key in filled or key == "metrics_file":
@@ -190,6 +212,8 @@ def _first_record(plan: Plan) -> dict[str, Any]:
         "accepted_rules": list(settings.run.accept),
         "warnings": [format_problem(problem) for problem in plan.warnings],
         "versions": {"maxtext": installed_version()},
+        "global_batch_size": plan.batch.num_sequences,
+        "tokens_per_step": plan.batch.num_tokens,
         "attempt": 0,
         "result": None,
     }
@@ -204,4 +228,3 @@ def _redact_all(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, list | tuple):
         return [_redact_all(inner, secrets) for inner in value]
     return value
-

@@ -79,8 +79,8 @@ def _resolve(config: DictConfig, name: str, origin: str) -> tuple[Any, Problem |
         value = config[name]
         return (OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value), None
     except OmegaConfBaseException as error:
-        reason = str(error).splitlines()[0]
-        return None, Problem(what=f"The value of {name} cannot be resolved: {reason}", origin=origin)
+        reason = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
+        return None, Problem(what=f"The value of {name} cannot be resolved: {reason[2] or reason[0]}", origin=origin)
 
 
 def _explain_unknown(name: str, value: Any, config: DictConfig, origin: str) -> Problem:
@@ -98,7 +98,11 @@ def _check_private(name: str, value: Any, origin: str) -> Problem | None:
         allowed, valid = "Allowed: true or false.", isinstance(value, bool)
     else:
         allowed, valid = f"Allowed: {', '.join(_LEVELS)} or null.", value is None or value in _LEVELS
-    return None if valid else Problem(what=f"{name}={value!r} is not a value for this key.", allowed=allowed, origin=origin)
+    return (
+        None
+        if valid
+        else Problem(what=f"{name}={value!r} is not a value for this key.", allowed=allowed, origin=origin)
+    )
 
 
 def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[Settings | None, list[Problem]]:
@@ -130,7 +134,11 @@ def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[S
         if value is not None and value <= 0:
             origin = origins.get(f"run.{field}", _UNKNOWN_ORIGIN).text
             problems.append(
-                Problem(what=f"run.{field}={value:g} would stop every run at once.", allowed="Allowed: seconds above 0.", origin=origin)
+                Problem(
+                    what=f"run.{field}={value:g} would stop every run at once.",
+                    allowed="Allowed: seconds above 0.",
+                    origin=origin,
+                )
             )
     return settings, problems
 

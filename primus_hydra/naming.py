@@ -18,7 +18,9 @@ def make_slug(overrides: Sequence[str]) -> str:
 
 
 def _is_plumbing(text: str) -> bool:
-    return text.lstrip("+").startswith(("run.", "action=", "hydra.", "hydra/", "platform.env.", "explain.", "base_output_directory="))
+    return text.lstrip("+").startswith(
+        ("run.", "action=", "hydra.", "hydra/", "platform.env.", "explain.", "base_output_directory=")
+    )
 
 
 def unique_suffix() -> str:

@@ -42,7 +42,9 @@ def trace_origins(
     Returns:
         Dotted key (`steps`, `platform.env.NVTE_FUSED_ATTN`) -> origin.
     """
-    folders = [Path(element.path.removeprefix("file://")) for element in loader.get_search_path().get_path() if element.path]
+    folders = [
+        Path(element.path.removeprefix("file://")) for element in loader.get_search_path().get_path() if element.path
+    ]
     defaults = loader.compute_defaults_list(config_name=config_name, overrides=list(overrides), run_mode=RunMode.RUN)
     origins: dict[str, Origin] = {}
     for default in defaults.defaults:
@@ -80,7 +82,9 @@ def _dotted_keys(content: Mapping[str, Any], package: str) -> Iterator[str]:
 def _command_line_origins(overrides: Sequence[str]) -> dict[str, Origin]:
     """Origins of `key=value` overrides; group choices are no values and are told by their files."""
     return {
-        override.key_or_group: Origin(layer=COMMAND_LINE, text=f"{COMMAND_LINE}: {(override.input_line or '').lstrip('+')}")
+        override.key_or_group: Origin(
+            layer=COMMAND_LINE, text=f"{COMMAND_LINE}: {(override.input_line or '').lstrip('+')}"
+        )
         for override in OverridesParser.create().parse_overrides(list(overrides))
         if not override.key_or_group.startswith("hydra")
     }

@@ -23,7 +23,9 @@ from primus_hydra.schema import PRIVATE_KEYS, Settings
 
 _OPEN_MAPPINGS = ("platform.env.", "platform.xla_flags.")
 _CLAUSE = re.compile(r"^(?P<prefix>\+{0,2})(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)$", re.DOTALL)
-_NOT_TEXT = re.compile(r"^\s*(['\"].*|.*\$\{.*|(choice|range|interval|glob|sort|shuffle|tag|extend_list)\(.*)$", re.DOTALL)
+_NOT_TEXT = re.compile(
+    r"^\s*(['\"].*|.*\$\{.*|(choice|range|interval|glob|sort|shuffle|tag|extend_list)\(.*)$", re.DOTALL
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +51,9 @@ def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]
     if flag and (flag["name"] in load_keys() or flag["name"] in line.groups):
         value = flag["value"] if flag["value"] is not None else "VALUE"
         return text, Problem(
-            what=f"{text} is not an option.", fix=f"Write overrides without dashes: {flag['name']}={value}", origin="command line"
+            what=f"{text} is not an option.",
+            fix=f"Write overrides without dashes: {flag['name']}={value}",
+            origin="command line",
         )
     clause = _CLAUSE.match(text)
     if not clause:
@@ -131,7 +135,9 @@ def _quote_element(element: str, keep_numbers: bool) -> str:
     if element == "" or element == "null" or _NOT_TEXT.match(element):
         return element
     parsed = _parse(f"k={element}")
-    if parsed is not None and (isinstance(parsed.value(), str) or (keep_numbers and isinstance(parsed.value(), int | float))):
+    if parsed is not None and (
+        isinstance(parsed.value(), str) or (keep_numbers and isinstance(parsed.value(), int | float))
+    ):
         return element
     escaped = element.replace("\\'", "'").replace("'", "\\'")
     return f"'{escaped}'"
@@ -175,7 +181,9 @@ def _check_grammar(typed: str, rewritten: str) -> Problem | None:
 
 def _explain_bare_word(text: str) -> Problem:
     name = text.lstrip("-+")
-    fix = f"Write {name}=VALUE." if name in load_keys() else "Overrides are written key=value; options come from --help."
+    fix = (
+        f"Write {name}=VALUE." if name in load_keys() else "Overrides are written key=value; options come from --help."
+    )
     return Problem(what=f"{text!r} stands alone on the command line.", fix=fix, origin="command line")
 
 

@@ -15,7 +15,11 @@ def conf_dir() -> Path:
 def list_groups(folders: Iterable[Path]) -> frozenset[str]:
     """Top-level config groups (folders that hold YAML files) in preset folders."""
     return frozenset(
-        child.name for folder in folders if folder.is_dir() for child in folder.iterdir() if next(child.glob("*.yaml"), None)
+        child.name
+        for folder in folders
+        if folder.is_dir()
+        for child in folder.iterdir()
+        if next(child.glob("*.yaml"), None)
     )
 
 

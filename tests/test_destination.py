@@ -48,7 +48,9 @@ def test_checkpoints_of_another_configuration_are_refused(tmp_path: Path) -> Non
     (tmp_path / "r" / "checkpoints" / "3").mkdir(parents=True)
     mark_checkpoints(keys, _record(keys))
     assert check_checkpoints({**keys, "steps": 10}, frozenset()) == []
-    assert "belongs to another configuration" in check_checkpoints({**keys, "quantization": "int8"}, frozenset())[0].what
+    assert (
+        "belongs to another configuration" in check_checkpoints({**keys, "quantization": "int8"}, frozenset())[0].what
+    )
 
 
 def test_checkpoints_of_unknown_origin_need_a_word(tmp_path: Path) -> None:

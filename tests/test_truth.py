@@ -32,12 +32,16 @@ def test_a_missing_key_is_a_difference() -> None:
     assert len(_compare({"steps": 5}, {})) == 1
 
 
-@pytest.mark.parametrize(("composed", "resolved"), [("red", Colour.RED), ([1, [2]], (1, (2,))), (1.0, 1), ("none", None), ("", None)])
+@pytest.mark.parametrize(
+    ("composed", "resolved"), [("red", Colour.RED), ([1, [2]], (1, (2,))), (1.0, 1), ("none", None), ("", None)]
+)
 def test_spelling_differences_are_none(composed: Any, resolved: Any) -> None:
     assert same(composed, plain(resolved))
 
 
-@pytest.mark.parametrize(("composed", "resolved"), [(True, 0), ("full", "minimal"), (64, 4096), ([1], [1, 2]), ("fp8", "")])
+@pytest.mark.parametrize(
+    ("composed", "resolved"), [(True, 0), ("full", "minimal"), (64, 4096), ([1], [1, 2]), ("fp8", "")]
+)
 def test_other_values_differ(composed: Any, resolved: Any) -> None:
     assert not same(composed, resolved)
 

@@ -26,7 +26,17 @@ from primus_hydra.runs import RunFolder, read_json, write_json_atomic
 EXIT_DIFFERENCE = 3
 EXIT_PLATFORM = 4
 NEVER_RECORDED = frozenset({"hf_access_token"})
-_PACKAGES = ("maxtext", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "jax-rocm7-plugin", "jax-rocm7-pjrt", "transformer-engine")
+_PACKAGES = (
+    "maxtext",
+    "jax",
+    "jaxlib",
+    "flax",
+    "optax",
+    "orbax-checkpoint",
+    "jax-rocm7-plugin",
+    "jax-rocm7-pjrt",
+    "transformer-engine",
+)
 
 
 class CompileClock:
@@ -65,7 +75,9 @@ def main(argv: list[str]) -> None:
 def _prove(folder: RunFolder, record: dict[str, Any], config: Any, ignore: frozenset[str] = frozenset()) -> None:
     """Write effective.json; stop the process if MaxText would run something else than was composed."""
     resolved = {key: plain(value) for key, value in config.get_keys().items() if key not in NEVER_RECORDED}
-    composed = {key: (entry["value"], entry["origin"]) for key, entry in record["composed"].items() if key not in ignore}
+    composed = {
+        key: (entry["value"], entry["origin"]) for key, entry in record["composed"].items() if key not in ignore
+    }
     model = load_model_keys(str(resolved.get("model_name", "default")))
     differences = compare(composed, resolved, model, load_yaml(configs_dir() / "base.yml"))
     if jax.process_index() == 0:

@@ -155,7 +155,9 @@ def _read_key(
         elif text in enums:
             choices += enums[text].values()
         elif head == "Literal" and isinstance(part, ast.Subscript):
-            choices += ast.literal_eval(part.slice) if isinstance(part.slice, ast.Tuple) else [ast.literal_eval(part.slice)]
+            choices += (
+                ast.literal_eval(part.slice) if isinstance(part.slice, ast.Tuple) else [ast.literal_eval(part.slice)]
+            )
         elif head in _SCALARS:
             kinds.add(_SCALARS[head])
         elif head in models:
@@ -189,7 +191,8 @@ def _read_field(
     value: ast.expr | None, enums: dict[str, dict[str, str | int]]
 ) -> tuple[Any, str, list[tuple[str, float]]]:
     """Default, description and limits of `name: type = Field(default, ge=0, description=...)` or `= literal`."""
-    description, bounds = "", []
+    description = ""
+    bounds: list[tuple[str, float]] = []
     if isinstance(value, ast.Call):
         named = {keyword.arg: keyword.value for keyword in value.keywords}
         if "description" in named:

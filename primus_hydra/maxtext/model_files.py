@@ -44,7 +44,9 @@ def load_hub_tokenizers() -> Mapping[str, str]:
     table = next(
         node.value
         for node in module.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HF_IDS" and isinstance(node.value, ast.Dict)
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "HF_IDS"
+        and isinstance(node.value, ast.Dict)
     )
     return {
         str(ast.literal_eval(key)): str(ast.literal_eval(value))

@@ -76,8 +76,13 @@ def unknown_key(name: str, origin: str, ours: Iterable[str]) -> Problem:
     if name.lower() in HABITS and HABITS[name.lower()] in keys:
         suggestions = [HABITS[name.lower()]]
     else:
-        suggestions = difflib.get_close_matches(name, known, n=3, cutoff=0.6) or [
-            key for key in known if name in key.split("_")
-        ][:3]
-    fix = f"Did you mean {' or '.join(suggestions)}?" if suggestions else "Run with action=explain explain.defaults=true to list every key."
+        suggestions = (
+            difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+            or [key for key in known if name in key.split("_")][:3]
+        )
+    fix = (
+        f"Did you mean {' or '.join(suggestions)}?"
+        if suggestions
+        else "Run with action=explain explain.defaults=true to list every key."
+    )
     return Problem(what=f"{name} is not a key of MaxText {version} and not one of ours.", fix=fix, origin=origin)

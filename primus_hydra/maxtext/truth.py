@@ -10,6 +10,7 @@ from primus_hydra.maxtext.axis_rules import RULES, expected_rules
 DERIVED = "derived by MaxText"
 """Origin of a resolved value that neither file holds."""
 
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
     """A key that MaxText would not run as composed."""

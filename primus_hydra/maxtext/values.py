@@ -27,7 +27,9 @@ _KIND_NAMES = {
 }
 MORE_PATH_KEYS = frozenset({"hf_train_files", "hf_eval_files", "chat_template_path"})
 """Keys that hold local paths though MaxText declares them as plain text."""
-NOT_PATH_KEYS = frozenset({"hf_data_dir", "olmo_path_remap_from", "olmo_path_remap_to", "dump_hlo_gcs_dir", "dump_jaxpr_gcs_dir"})
+NOT_PATH_KEYS = frozenset(
+    {"hf_data_dir", "olmo_path_remap_from", "olmo_path_remap_to", "dump_hlo_gcs_dir", "dump_jaxpr_gcs_dir"}
+)
 """Keys declared as paths whose value is not a path of this machine."""
 
 
@@ -38,7 +40,9 @@ def coerce(value: Any, key: Key, origin: str) -> tuple[Any, Problem | None]:
         The converted value and None, or the value as it was and the problem with it.
     """
     if isinstance(value, str) and value.strip() in _UNFILLED:
-        return value, _problem(value, key, origin, what=f"{key.name} has to be filled in: its value is still {value!r}.")
+        return value, _problem(
+            value, key, origin, what=f"{key.name} has to be filled in: its value is still {value!r}."
+        )
     if value is None or _means_null(value, key):
         return (None, None) if key.nullable or not key.kinds else (value, _problem(value, key, origin))
     converted = _convert(value, key)
@@ -54,7 +58,13 @@ def coerce(value: Any, key: Key, origin: str) -> tuple[Any, Problem | None]:
 def _means_null(value: Any, key: Key) -> bool:
     """MaxText reads the text "none" as null; here too, except where it is free text or a choice of its own."""
     free_text = "str" in key.kinds and not key.choices
-    return isinstance(value, str) and value.lower() == "none" and key.nullable and not free_text and value not in key.choices
+    return (
+        isinstance(value, str)
+        and value.lower() == "none"
+        and key.nullable
+        and not free_text
+        and value not in key.choices
+    )
 
 
 def _convert(value: Any, key: Key) -> Any:
@@ -139,7 +149,7 @@ def _problem(value: Any, key: Key, origin: str, what: str = "") -> Problem:
         close = difflib.get_close_matches(str(value), [str(choice) for choice in key.choices], n=3)
         fix = f"Did you mean {' or '.join(close)}?" if close else ""
     elif key.kinds == {"str"} and isinstance(value, int | float):
-        fix = f"YAML reads it as a number: put it in quotes to keep it as text, for example {key.name}: \"{value}\"."
+        fix = f'YAML reads it as a number: put it in quotes to keep it as text, for example {key.name}: "{value}".'
     return Problem(
         what=what or f"{key.name}={value!r} is not a value that MaxText accepts for this key.",
         allowed=describe_allowed(key),
@@ -159,4 +169,6 @@ def absolute_path(value: str, base: Path) -> str:
     `~` is expanded; empty values and URLs (`gs://`, `hf://`) are returned unchanged; each part of a
     `;`-separated list of patterns is resolved.
     """
-    return ";".join(part if not part or "://" in part else str(base / Path(part).expanduser()) for part in value.split(";"))
+    return ";".join(
+        part if not part or "://" in part else str(base / Path(part).expanduser()) for part in value.split(";")
+    )

@@ -1,0 +1,78 @@
+"""Fixtures shared by the tests."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finished:
+    """What one command left behind."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class RunCli(Protocol):
+    """Type of the `run_cli` fixture."""
+
+    def __call__(
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str | None] | None = None,
+        timeout_s: float = 120,
+    ) -> Finished:
+        """Run the program in its own process group; see `run_cli`."""
+
+
+@pytest.fixture
+def run_cli(tmp_path: Path) -> RunCli:
+    """`python -m primus_hydra ARGUMENTS`, for real, in an empty folder unless `cwd` says otherwise.
+
+    `env` changes the inherited environment; None removes a variable. Past `timeout_s` the whole process group is killed.
+    """
+
+    def run(
+        *arguments: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str | None] | None = None,
+        timeout_s: float = 120,
+    ) -> Finished:
+        command = [sys.executable, "-m", "primus_hydra", *arguments]
+        return run_command(command, cwd or tmp_path, {"PYTHONPATH": str(REPOSITORY), **(env or {})}, timeout_s)
+
+    return run
+
+
+def run_command(command: list[str], cwd: Path, env: Mapping[str, str | None], timeout_s: float = 120) -> Finished:
+    """Run a program in its own process group, which is killed past `timeout_s`; `env` changes the inherited one."""
+    # Without byte code every start compiles the package again, which no user's start does.
+    changed = {**os.environ, "PYTHONDONTWRITEBYTECODE": None, **env}
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={name: value for name, value in changed.items() if value is not None},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return Finished(exit_code=process.returncode, stdout=stdout, stderr=stderr)
