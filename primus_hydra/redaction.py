@@ -1,7 +1,8 @@
 """Which environment variables hold a secret, so that none reaches a file, a log or a message."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 _SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "KEY", "KEYS")
 HIDDEN = "<hidden>"
@@ -40,3 +41,14 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return _TOKEN_SHAPE.sub(HIDDEN, text)
+
+
+def redact_all(value: Any, secrets: Sequence[str]) -> Any:
+    """Redact every text inside plain data."""
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, Mapping):
+        return {name: redact_all(inner, secrets) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact_all(inner, secrets) for inner in value]
+    return value

@@ -1,0 +1,437 @@
+"""The worker against a real trainer program that fails in every way we know."""
+
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from rich.console import Console
+from run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
+
+from primus_hydra import worker
+from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, RunLockedError, is_abandoned, read_json
+
+SECRET = "s3cr3t-SENTINEL-value"
+NUMBERS = ("step_time_s", "tokens_per_second_per_device", "tflops_per_second_per_device")
+
+
+def run_stub(path: Path, stub: str = "", **plan: Any) -> tuple[Record, str]:
+    """Plan and execute; returns the record and what the console showed."""
+    folder = plan_stub_run(path, stub, **plan)
+    console = Console(file=io.StringIO(), width=80)
+    record = worker.execute(folder, console=console)
+    assert record == json.loads(folder.run_json.read_text(encoding="utf-8"))
+    assert isinstance(console.file, io.StringIO)
+    return record, console.file.getvalue()
+
+
+@pytest.fixture
+def start_worker() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start `python -m primus_hydra.worker` on a folder; whatever is left of it is killed at the end."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(folder: RunFolder, **options: Any) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "primus_hydra.worker", str(folder.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            **options,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def wait_until_gone(*pids: int) -> None:
+    """Fail if a process is still there after 20 s; zombies are gone."""
+    processes = []
+    for pid in pids:
+        try:
+            processes.append(psutil.Process(pid))
+        except psutil.NoSuchProcess:
+            continue
+    _, alive = psutil.wait_procs(processes, timeout=20)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_run_that_reaches_its_last_step_is_completed(tmp_path: Path) -> None:
+    record, shown = run_stub(tmp_path / "run", "step_s=0.02")
+    assert (record["state"], record["failure"], record["exit_code"], record["signal"]) == ("completed", None, 0, None)
+    assert record["attempt"] == 1
+    assert record["started_at"] <= record["ended_at"]
+    assert record["wall_s"] > 0.1
+    result = record["result"]
+    assert (result["first_step"], result["last_step"], result["num_steps"], result["num_steps_measured"]) == (
+        0,
+        7,
+        8,
+        5,
+    )
+    assert result["step_time_s"]["median"] == 0.02
+    assert result["tokens_per_second_per_device"] == pytest.approx(6400)
+    assert result["tflops_per_second_per_device"] == pytest.approx(2)
+    assert (result["first_loss"], result["final_loss"]) == (10.0, 9.93)
+    assert (result["platform"], result["num_devices"]) == ("cpu", 1)
+    assert 0 < result["peak_host_memory_gib"] < 1
+    assert "step 8/8  loss 9.930" in shown
+
+
+@pytest.mark.parametrize(
+    ("stub", "failure", "reason"),
+    [
+        ("fail_at=4", "crash", "Exit code 1 after step 3: ValueError: told to fail at step 4"),
+        ("exit=7", "crash", "Exit code 7 after step 7."),
+        ("oom_at=4", "out_of_memory", "Out of memory after step 3."),
+        ("nan_at=2", "not_finite_loss", "The loss is not finite at step 2 (it is nan)."),
+        ("nan_at=2 exit=1", "not_finite_loss", "The loss is not finite at step 2 (it is nan)."),
+        ("stop_at=5", "incomplete", "Ran out of data after step 4 of 8 steps."),
+        ("quit_at=5", "incomplete", "The trainer ended with exit code 0 after step 4 of 8 steps."),
+        ("quit_at=0", "no_steps", "The trainer ended with exit code 0, but no steps were recorded."),
+        ("empty_batch", "config", "The batch was empty in every step (total_weights is 0): nothing was trained."),
+        ("config_error", "config", "MaxText does not accept this configuration: ValueError: 'bogus_key' not in"),
+        ("difference", "config", "MaxText would not run the composed configuration: it resolves some keys to other"),
+        ("signal_at=3:SIGSEGV", "crash", "Ended by SIGSEGV after step 2."),
+        ("signal_at=3:SIGKILL", "crash", "Ended by SIGKILL after step 2."),
+    ],
+)
+def test_every_kind_of_failure_is_told_apart(tmp_path: Path, stub: str, failure: str, reason: str) -> None:
+    record, _ = run_stub(tmp_path / "run", stub)
+    assert (record["state"], record["failure"]) == ("failed", failure)
+    assert record["reason"].startswith(reason)
+    assert all(len(line) < 300 for line in record["last_error_lines"])
+
+
+def test_a_signal_is_named(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "signal_at=0:SIGABRT")
+    assert (record["exit_code"], record["signal"]) == (None, "SIGABRT")
+
+
+def test_a_difference_is_shown_with_its_values(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "difference")
+    assert "  steps: composed 5, MaxText would run 7".strip() in [line.strip() for line in record["last_error_lines"]]
+
+
+def test_maxtexts_list_of_all_keys_is_cut(tmp_path: Path) -> None:
+    record, shown = run_stub(tmp_path / "run", "config_error")
+    assert any("'bogus_key' not in" in line for line in record["last_error_lines"])
+    assert len(shown) < 4000
+    assert len((tmp_path / "run" / "train.log").read_text(encoding="utf-8")) > 30_000
+
+
+def test_a_program_that_does_not_exist_is_a_crash_with_its_name(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    command = read_json(folder.command_json) | {"trainer": ["/nowhere/trainer"]}
+    folder.command_json.write_text(json.dumps(command), encoding="utf-8")
+    record = worker.execute(folder, console=Console(file=io.StringIO()))
+    assert (record["state"], record["failure"]) == ("failed", "crash")
+    assert "/nowhere/trainer: No such file or directory" in record["reason"]
+
+
+def test_a_hung_trainer_that_ignores_sigterm_is_killed_with_all_its_grandchildren(tmp_path: Path) -> None:
+    settings = {"hang_after_s": 1.5, "grace_s": 0.3}
+    record, _ = run_stub(tmp_path / "run", "hang_at=4 ignore_sigterm grandchildren", run=settings)
+    assert (record["state"], record["failure"], record["signal"]) == ("timed_out", "hung", "SIGKILL")
+    assert record["result"]["last_step"] == 3
+    wait_until_gone(*read_grandchildren(RunFolder(tmp_path / "run")))
+
+
+def test_grandchildren_do_not_outlive_a_completed_run(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "grandchildren")
+    assert record["state"] == "completed"
+    wait_until_gone(*read_grandchildren(RunFolder(tmp_path / "run")))
+
+
+def test_a_run_that_exceeds_its_timeout_is_stopped_although_steps_go_on(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "step_s=0.01", steps=100_000, run={"timeout_s": 1.0})
+    assert (record["state"], record["failure"], record["signal"]) == ("timed_out", "timeout", "SIGTERM")
+    assert record["result"]["num_steps"] > 3
+
+
+@pytest.mark.parametrize(("number", "named"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_an_interrupted_worker_ends_the_whole_tree_and_keeps_the_record(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]], number: int, named: str
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4 grandchildren", env=ready)
+    process = start_worker(folder)
+    _, pid = read_ready(ready)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    record = folder.read_record()
+    assert (record["state"], record["failure"]) == ("interrupted", None)
+    assert record["reason"] == f"Interrupted by {named} after step 3."
+    assert "interrupted" in output
+    wait_until_gone(pid, *read_grandchildren(folder))
+
+
+def test_a_second_interrupt_does_not_wait_for_the_grace_time(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=0 ignore_sigterm", env=ready, run={"grace_s": 600.0})
+    process = start_worker(folder)
+    _, pid = read_ready(ready)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert folder.read_record()["state"] == "interrupted"
+    wait_until_gone(pid)
+
+
+def test_nothing_outlives_a_worker_that_is_killed(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4 ignore_sigterm grandchildren", env=ready)
+    process = start_worker(folder, start_new_session=True)
+    _, pid = read_ready(ready)
+    assert not is_abandoned(folder.read_record())
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    wait_until_gone(pid, *read_grandchildren(folder))
+    record = folder.read_record()
+    assert record["state"] == "running"
+    assert is_abandoned(record)
+
+
+def test_an_abandoned_folder_can_be_executed_again_and_old_numbers_are_moved_away(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
+    process = start_worker(folder)
+    reaper_gone = psutil.Process(read_ready(ready)[1]).parent()
+    process.kill()
+    process.communicate(timeout=30)
+    assert reaper_gone is not None
+    wait_until_gone(reaper_gone.pid)
+    command = read_json(folder.command_json)
+    folder.command_json.write_text(json.dumps(command | {"env": {"STUB": "fail_at=0"}}), encoding="utf-8")
+    record = worker.execute(folder, console=Console(file=io.StringIO()))
+    assert (record["attempt"], record["state"], record["result"]["num_steps"]) == (2, "failed", 0)
+    assert all(record["result"][name] is None for name in NUMBERS)
+    assert (folder.path / "metrics.jsonl.1").exists()
+    assert "completed step: 3" in (folder.path / "train.log.1").read_text(encoding="utf-8")
+
+
+def test_a_killed_reaper_is_a_crash_and_leaves_no_trainer(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
+    process = start_worker(folder)
+    trainer = psutil.Process(read_ready(ready)[1])
+    reaper = trainer.parent()
+    assert reaper is not None
+    reaper.kill()
+    process.communicate(timeout=30)
+    record = folder.read_record()
+    assert (process.returncode, record["state"], record["failure"]) == (1, "failed", "crash")
+    assert "the process that watched over it was killed" in record["reason"]
+    wait_until_gone(trainer.pid)
+
+
+def test_two_workers_cannot_execute_one_folder(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
+    first = start_worker(folder)
+    read_ready(ready)
+    with pytest.raises(RunLockedError, match="is being executed by another worker"):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+    second = start_worker(folder)
+    assert "is being executed by another worker" in second.communicate(timeout=30)[0]
+    assert second.returncode == 2
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=30)
+    assert folder.read_record()["attempt"] == 1
+
+
+def test_steps_that_an_evaluation_truncated_away_are_kept(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "step_s=0.01 eval_at=5")
+    assert (record["state"], record["result"]["num_steps"], record["resumed_at_step"]) == ("completed", 8, None)
+
+
+def test_the_log_alone_is_enough_to_see_the_last_step(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "step_s=0.01 no_metrics")
+    assert (record["state"], record["result"]["num_steps"], record["result"]["final_loss"]) == ("completed", 8, 9.93)
+
+
+def test_the_metrics_file_alone_is_enough_too(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", "silent_log")
+    assert (record["state"], record["result"]["num_steps"]) == ("completed", 8)
+
+
+def test_a_resumed_run_says_where_it_went_on_and_warms_up_by_position(tmp_path: Path) -> None:
+    record, shown = run_stub(tmp_path / "run", "resume_at=10 step_s=0.01", steps=18)
+    assert (record["state"], record["resumed_at_step"]) == ("completed", 10)
+    assert (record["result"]["first_step"], record["result"]["num_steps_measured"]) == (10, 5)
+    assert "resumed at step 10" in shown
+
+
+def test_three_steps_are_too_few_for_a_figure(tmp_path: Path) -> None:
+    record, _ = run_stub(tmp_path / "run", steps=3)
+    assert (record["state"], record["result"]["too_few_steps"]) == ("completed", True)
+    assert all(record["result"][name] is None for name in NUMBERS)
+
+
+def test_garbage_and_endless_lines_hurt_neither_log_nor_console(tmp_path: Path) -> None:
+    record, shown = run_stub(tmp_path / "run", "garbage")
+    assert record["state"] == "completed"
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert log.count("x") > 3_000_000
+    assert "\\xff\\xfe" in log
+    assert "[bold]not markup[/bold]" in shown
+    assert "downloading 100%" in shown
+    assert not set(shown) & {"\x00", "\x01", "\x1b", "\r"}
+    assert max(map(len, shown.splitlines())) < 700
+
+
+def test_no_secret_reaches_a_file_or_the_console_and_the_trainer_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_KEY", SECRET)
+    record, shown = run_stub(tmp_path / "run", "secret=MY_API_KEY fail_at=1")
+    trainers_own = tmp_path / "run" / "stub_env.json"
+    assert json.loads(trainers_own.read_text(encoding="utf-8"))["MY_API_KEY"] == SECRET
+    trainers_own.unlink()
+    assert "the secret is <hidden>" in shown
+    assert SECRET not in shown + json.dumps(record)
+    for file in filter(Path.is_file, (tmp_path / "run").rglob("*")):
+        assert SECRET not in file.read_text(encoding="utf-8"), file
+
+
+def test_the_trainers_environment_is_ours_plus_the_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNWANTED", "1")
+    monkeypatch.setenv("KEPT", "2")
+    run_stub(tmp_path / "run", env={"XLA_FLAGS": "--a=b"})
+    env = json.loads((tmp_path / "run" / "stub_env.json").read_text(encoding="utf-8"))
+    assert "UNWANTED" not in env
+    assert (env["KEPT"], env["XLA_FLAGS"]) == ("2", "--a=b")
+
+
+@pytest.mark.parametrize(
+    ("private", "in_log", "on_console"),
+    [
+        ({}, True, False),
+        ({"file_sink_level": "INFO", "stderr_sink_level": "DEBUG"}, False, True),
+        ({"sink_level": "DEBUG"}, True, True),
+    ],
+)
+def test_sink_levels_choose_what_is_logged_and_shown(
+    tmp_path: Path, private: dict[str, str], in_log: bool, on_console: bool
+) -> None:
+    _, shown = run_stub(tmp_path / "run", private=private)
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert ("Config param steps" in log, "Config param steps" in shown) == (in_log, on_console)
+    assert "completed step" not in shown
+
+
+def test_an_unknown_sink_level_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run", private={"sink_level": "LOUD"})
+    with pytest.raises(RecordError, match="LOUD"):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+
+
+def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="does not exist"):
+        worker.execute(RunFolder(tmp_path), console=Console(file=io.StringIO()))
+
+
+def test_a_half_written_record_is_refused(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    folder.run_json.write_text('{"state": "plan', encoding="utf-8")
+    with pytest.raises(RecordError, match="half-written"):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+
+
+def test_an_incomplete_plan_is_refused_with_all_that_is_missing(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    record = folder.read_record()
+    del record["versions"], record["settings"]["run"]["grace_s"]
+    folder.write_record(record)
+    with pytest.raises(RecordError, match=r"run\.json: versions, run\.json: settings\.run\.grace_s"):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+    assert folder.read_record()["state"] == "planned"
+
+
+class BrokenFile(io.StringIO):
+    """A console that fails in a way nobody expects."""
+
+    def write(self, text: str) -> int:
+        if "Num_devices" in text:
+            raise RuntimeError("the console is haunted")
+        return super().write(text)
+
+
+def test_a_failure_of_our_own_ends_the_trainer_and_is_recorded(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4 grandchildren")
+    with pytest.raises(RuntimeError, match="haunted"):
+        worker.execute(folder, console=Console(file=BrokenFile()))
+    record = folder.read_record()
+    assert (record["state"], record["failure"]) == ("failed", "crash")
+    assert "the worker itself failed (RuntimeError: the console is haunted)" in record["reason"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    folder.path.chmod(0o500)
+    with pytest.raises(RunFolderError, match="cannot be written: Permission denied"):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+
+
+def test_a_log_that_cannot_grow_does_not_stop_the_run(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    folder = plan_stub_run(tmp_path / "run", "garbage step_s=0.01")
+    # The file size limit stands for a full disk: writing train.log beyond 1 MB fails with an OSError.
+    limit = (1_000_000, 1_000_000)
+    process = start_worker(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    output, _ = process.communicate(timeout=60)
+    record = folder.read_record()
+    assert (process.returncode, record["state"]) == (0, "completed")
+    assert record["warnings"] == ["train.log is incomplete: File too large."]
+    assert "train.log is incomplete: File too large. The run goes on." in output
+
+
+def test_a_closed_console_does_not_stop_the_run(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run", "step_s=0.01")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        process = subprocess.run(
+            [sys.executable, "-m", "primus_hydra.worker", str(folder.path)],
+            stdout=stream,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            timeout=60,
+            check=False,
+        )
+    assert folder.read_record()["state"] == "completed"
+    assert process.returncode == 0
+
+
+def test_the_worker_imports_neither_jax_nor_maxtext_nor_hydra() -> None:
+    code = "import primus_hydra.worker, sys; print({'jax', 'maxtext', 'hydra', 'pandas'} & set(sys.modules))"
+    assert (
+        subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parent.parent) == "set()\n"
+    )
