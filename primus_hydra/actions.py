@@ -91,8 +91,7 @@ def _train_all(plans: Sequence[Plan]) -> list[int]:
 
 
 def _train(plan: Plan, console: Console) -> Record | None:
-    secrets = {name: value for name, value in plan.secret_env.items()}
-    os.environ.update(secrets)
+    os.environ.update(plan.secret_env)
     try:
         mark_checkpoints(plan.keys, plan.folder.read_record())
         return worker.execute(plan.folder, console=console)
@@ -106,6 +105,9 @@ def _write(plan: Plan, *, done: str) -> int:
         write_run_folder(plan)
     except OSError as error:
         print(f"The run folder {plan.folder.path} cannot be written: {error.strerror}.", file=sys.stderr)
+        return EXIT_CONFIG
+    except RunFolderError as error:
+        print(error, file=sys.stderr)
         return EXIT_CONFIG
     print(done)
     return 0

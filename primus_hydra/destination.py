@@ -31,7 +31,7 @@ def check_run_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem
                 fix="Choose another place with run.dir=DIR.",
             )
         ]
-    if not path.exists() or not any(path.iterdir()):
+    if not path.exists() or set(path.iterdir()) <= {folder.lock_file}:
         return []
     if not folder.run_json.exists():
         return [

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from primus_hydra.maxtext.axis_rules import REPLACE_ALL, RULES, rules_to_send
 from primus_hydra.maxtext.keys import installed_version
 from primus_hydra.maxtext.model_files import load_hub_tokenizers, load_model_keys
 from primus_hydra.naming import default_run_name
-from primus_hydra.redaction import redact, split_secrets
+from primus_hydra.redaction import redact, redact_all, split_secrets
 from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic, write_text_atomic
 
 SECRET_KEYS = frozenset({"hf_access_token"})
@@ -173,27 +173,36 @@ def format_argument(value: Any) -> str:
 def write_run_folder(plan: Plan) -> None:
     """Write maxtext.yml, command.json, run.json (state `planned`) and .hydra/ into the run folder.
 
+    The record of an earlier attempt in the same folder is kept as `run.json.<attempt>`.
+
     Raises:
         OSError: the folder cannot be written.
+        RunLockedError: a worker executes the folder right now.
     """
-    folder, arguments = plan.folder, maxtext_arguments(plan.keys, plan.folder)
+    folder = plan.folder
     folder.path.mkdir(parents=True, exist_ok=True)
-    in_file = {key: value for key, value in plan.keys.items() if key != RULES}
-    write_text_atomic(folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets))
-    folder.hydra_dir.mkdir(exist_ok=True)
-    for name, text in plan.hydra_files.items():
-        write_text_atomic(folder.hydra_dir / name, redact(text, plan.secrets))
+    with folder.locked():
+        record = redact_all(_first_record(plan), plan.secrets)
+        in_file = {key: value for key, value in plan.keys.items() if key != RULES}
+        write_text_atomic(folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets))
+        write_json_atomic(folder.command_json, redact_all(_command(plan), plan.secrets))
+        folder.hydra_dir.mkdir(exist_ok=True)
+        for name, text in plan.hydra_files.items():
+            write_text_atomic(folder.hydra_dir / name, redact(text, plan.secrets))
+        folder.write_record(record | {"attempt": folder.keep_record()})
+
+
+def _command(plan: Plan) -> dict[str, Any]:
+    arguments = maxtext_arguments(plan.keys, plan.folder)
     trainer = plan.composition.settings.run.trainer
-    command = {
+    return {
         "argv": [*(trainer or [sys.executable, "-m", TRAINER_MODULE]), *arguments],
         "trainer": trainer,
         "maxtext_args": arguments,
         "env": split_secrets(plan.environment.set)[0],
         "unset_env": list(plan.environment.unset),
-        "cwd": str(folder.path),
+        "cwd": str(plan.folder.path),
     }
-    write_json_atomic(folder.command_json, _redact_all(command, plan.secrets))
-    folder.write_record(_redact_all(_first_record(plan), plan.secrets))
 
 
 def _first_record(plan: Plan) -> dict[str, Any]:
@@ -214,17 +223,5 @@ def _first_record(plan: Plan) -> dict[str, Any]:
         "versions": {"maxtext": installed_version()},
         "global_batch_size": plan.batch.num_sequences,
         "tokens_per_step": plan.batch.num_tokens,
-        "attempt": 0,
         "result": None,
     }
-
-
-def _redact_all(value: Any, secrets: Sequence[str]) -> Any:
-    """Redact every text inside plain data."""
-    if isinstance(value, str):
-        return redact(value, secrets)
-    if isinstance(value, Mapping):
-        return {name: _redact_all(inner, secrets) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redact_all(inner, secrets) for inner in value]
-    return value

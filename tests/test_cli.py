@@ -40,7 +40,9 @@ def test_keys_of_the_model_file_travel_as_arguments(run_cli: RunCli, tmp_path: P
 
 
 def test_all_problems_are_told_at_once_and_nothing_is_left_behind(run_cli: RunCli, tmp_path: Path) -> None:
-    done = run_cli("model=llama3_8B", "lr=3", "steps=abc", "remat_policy=fulll", "dropout_rate=2", *AMD, f"run.dir={tmp_path}/run")
+    done = run_cli(
+        "model=llama3_8B", "lr=3", "steps=abc", "remat_policy=fulll", "dropout_rate=2", *AMD, f"run.dir={tmp_path}/run"
+    )
     assert done.code == 2
     assert done.err.startswith("Nothing was started: 4 problems.")
     assert all(word in done.err for word in ("learning_rate", "steps='abc'", "remat_policy=full?", "at most 1"))
@@ -70,7 +72,9 @@ def test_a_typo_in_a_users_preset_is_refused_with_the_file(run_cli: RunCli, tmp_
 def test_a_users_preset_adds_and_overrides_by_name(run_cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "mine" / "model"
     folder.mkdir(parents=True)
-    (folder / "tiny.yaml").write_text("# @package _global_\ndefaults: [model_base, _self_]\nbase_emb_dim: 64\n", encoding="utf-8")
+    (folder / "tiny.yaml").write_text(
+        "# @package _global_\ndefaults: [model_base, _self_]\nbase_emb_dim: 64\n", encoding="utf-8"
+    )
     keys = _export(run_cli, tmp_path / "run", "--config-dir", str(tmp_path / "mine"), "model=tiny", "data=synthetic")
     assert keys["base_emb_dim"] == 64
     assert "base_mlp_dim" not in keys
@@ -97,7 +101,9 @@ def test_unfilled_values_are_listed_together(run_cli: RunCli, tmp_path: Path) ->
 
 
 def test_paths_start_where_the_command_was_typed(run_cli: RunCli, tmp_path: Path) -> None:
-    keys = _export(run_cli, tmp_path / "run", "model=tiny", "base_output_directory=./my output", "enable_checkpointing=true")
+    keys = _export(
+        run_cli, tmp_path / "run", "model=tiny", "base_output_directory=./my output", "enable_checkpointing=true"
+    )
     assert keys["base_output_directory"] == str(tmp_path / "my output")
     remote = _export(run_cli, tmp_path / "remote", "model=tiny", "base_output_directory=gs://b/x")
     assert remote["base_output_directory"] == "gs://b/x"
@@ -150,7 +156,11 @@ def test_the_later_group_wins_and_the_command_line_wins_over_all(
         file = tmp_path / "mine" / group / "here.yaml"
         file.parent.mkdir(parents=True)
         defaults = f"defaults: [{base}, _self_]\n" if base else ""
-        extra = "vocab_size: 256\nmax_target_length: 128\nper_device_batch_size: 1\nbase_emb_dim: 64\n" if group == "model" else ""
+        extra = (
+            "vocab_size: 256\nmax_target_length: 128\nper_device_batch_size: 1\nbase_emb_dim: 64\n"
+            if group == "model"
+            else ""
+        )
         file.write_text(f"# @package _global_\n{defaults}log_period: {number}\n{extra}", encoding="utf-8")
         chosen = [text for text in chosen if not text.startswith(f"{group}=")] + [f"{group}=here"]
     folder = ("--config-dir", str(tmp_path / "mine")) if layers else ()
@@ -185,9 +195,9 @@ def test_hydras_own_options_keep_working(run_cli: RunCli) -> None:
     assert job.code == 0, job.err
     assert yaml.safe_load(job.out)["steps"] == 7
     assert run_cli("--info", "defaults").code == 0
-    assert "model=llama3_8B" in run_cli("-sc", "query=bash", env={"COMP_LINE": "primus-hydra model=lla", "COMP_POINT": "22"}).out.replace(
-        "\n", " "
-    )
+    assert "model=llama3_8B" in run_cli(
+        "-sc", "query=bash", env={"COMP_LINE": "primus-hydra model=lla", "COMP_POINT": "22"}
+    ).out.replace("\n", " ")
 
 
 def test_a_sweep_over_models_takes_a_key_that_the_default_model_lacks(run_cli: RunCli, tmp_path: Path) -> None:

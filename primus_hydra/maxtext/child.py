@@ -9,6 +9,7 @@ Exit codes: 0 done, 3 the resolved configuration differs from the composed one, 
 
 import functools
 import importlib.metadata
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class CompileClock:
 
 def main(argv: list[str]) -> None:
     """Run what the module's docstring says for `argv` (without absl's flags)."""
+    _hide_token()
     folder = RunFolder(Path(argv[-1]))
     record = folder.read_record()
     arguments = ["train.py", *read_json(folder.command_json)["maxtext_args"]]
@@ -70,6 +72,16 @@ def main(argv: list[str]) -> None:
             train.get_train_func(config, recorder, arguments)()
     finally:
         _write_child_json(folder, clock)
+
+
+def _hide_token() -> None:
+    """Keep the Hugging Face token out of MaxText's configuration, which MaxText writes to TensorBoard in full.
+
+    MaxText copies HF_TOKEN into `hf_access_token`; huggingface_hub reads the other name by itself.
+    """
+    token = os.environ.pop("HF_TOKEN", None)
+    if token:
+        os.environ.setdefault("HUGGING_FACE_HUB_TOKEN", token)
 
 
 def _prove(folder: RunFolder, record: dict[str, Any], config: Any, ignore: frozenset[str] = frozenset()) -> None:
