@@ -52,7 +52,8 @@ def _summarise(plan: Plan) -> str:
     model = plan.choices.get("model") if plan.keys.get("model_name") in (None, "default") else plan.keys["model_name"]
     size = "global batch not known" if batch.num_sequences is None else f"global batch {batch.num_sequences} sequences"
     tokens = "" if batch.num_tokens is None else f" = {batch.num_tokens:,} tokens a step"
-    return f"{model} on {platform.name}, {batch.num_devices or 'an unknown number of'} devices: {size}{tokens}"
+    devices = "1 device" if batch.num_devices == 1 else f"{batch.num_devices or 'an unknown number of'} devices"
+    return f"{model} on {platform.name}, {devices}: {size}{tokens}"
 
 
 def _perform_one(plan: Plan) -> int:

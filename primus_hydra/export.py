@@ -17,6 +17,7 @@ from primus_hydra.maxtext.keys import installed_version
 from primus_hydra.maxtext.model_files import load_hub_tokenizers, load_model_keys
 from primus_hydra.naming import default_run_name
 from primus_hydra.redaction import redact, redact_all, split_secrets
+from primus_hydra.replay import make_replay_config
 from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic, write_text_atomic
 
 SECRET_KEYS = frozenset({"hf_access_token"})
@@ -186,6 +187,8 @@ def write_run_folder(plan: Plan) -> None:
         in_file = {key: value for key, value in plan.keys.items() if key != RULES}
         write_text_atomic(folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets))
         write_json_atomic(folder.command_json, redact_all(_command(plan), plan.secrets))
+        replayed = {key: value for key, value in plan.composition.keys.items() if key not in SECRET_KEYS}
+        write_text_atomic(folder.replay_yaml, redact(make_replay_config(plan.composition, replayed), plan.secrets))
         folder.hydra_dir.mkdir(exist_ok=True)
         for name, text in plan.hydra_files.items():
             write_text_atomic(folder.hydra_dir / name, redact(text, plan.secrets))

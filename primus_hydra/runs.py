@@ -97,6 +97,11 @@ class RunFolder:
         return self.path / ".hydra"
 
     @cached_property
+    def replay_yaml(self) -> Path:
+        """A self-contained Hydra config that composes to this run, whatever becomes of the presets."""
+        return self.path / "replay.yaml"
+
+    @cached_property
     def lock_file(self) -> Path:
         """Held by whoever executes the folder."""
         return self.path / ".lock"

@@ -18,9 +18,10 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 class Finished:
     """What one command left behind."""
 
-    exit_code: int
-    stdout: str
-    stderr: str
+    code: int
+    """The exit code."""
+    out: str
+    err: str
 
 
 class RunCli(Protocol):
@@ -40,7 +41,7 @@ class RunCli(Protocol):
 def run_cli(tmp_path: Path) -> RunCli:
     """`python -m primus_hydra ARGUMENTS`, for real, in an empty folder unless `cwd` says otherwise.
 
-    `env` changes the inherited environment; None removes a variable. Past `timeout_s` the whole process group is killed.
+    `env` changes the inherited environment; None removes a variable. Past `timeout_s` the process group is killed.
     """
 
     def run(
@@ -70,9 +71,9 @@ def run_command(command: list[str], cwd: Path, env: Mapping[str, str | None], ti
         start_new_session=True,
     )
     try:
-        stdout, stderr = process.communicate(timeout=timeout_s)
+        out, err = process.communicate(timeout=timeout_s)
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise
-    return Finished(exit_code=process.returncode, stdout=stdout, stderr=stderr)
+    return Finished(code=process.returncode, out=out, err=err)

@@ -276,3 +276,17 @@ def test_the_parent_imports_neither_jax_nor_maxtext(run_cli: RunCli, tmp_path: P
     done = run_cli("model=tiny", "action=export", env={"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[1]}"})
     assert done.code == 0, done.err
     assert "imported: []" in done.err
+
+
+def test_a_run_is_composed_again_byte_for_byte_after_its_presets_are_gone(run_cli: RunCli, tmp_path: Path) -> None:
+    mine, folder = tmp_path / "mine" / "model" / "mine.yaml", tmp_path / "run"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("# @package _global_\ndefaults: [tiny, _self_]\nbase_emb_dim: 64\n", encoding="utf-8")
+    typed = ("model=mine", "run_name=1e3", "learning_rate=1e-4", "platform.env.X=007", "stderr_sink_level=ERROR")
+    _export(run_cli, folder, "--config-dir", str(tmp_path / "mine"), *typed)
+    before = {name: (folder / name).read_bytes() for name in ("maxtext.yml", "command.json", "replay.yaml")}
+    mine.unlink()
+    _export(run_cli, folder, "--config-dir", str(folder), "--config-name", "replay")
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    elsewhere = _export(run_cli, tmp_path / "again", "--config-dir", str(folder), "--config-name", "replay")
+    assert elsewhere["base_output_directory"] == str(tmp_path / "again" / "output")
