@@ -1,6 +1,6 @@
 """How long until the program answers? Whole processes, medians of several runs.
 
-    python benchmarks/startup.py --runs 7
+python benchmarks/startup.py --runs 7
 """
 
 import argparse
@@ -25,7 +25,9 @@ def main() -> None:
     for name, arguments in COMMANDS.items():
         _time(arguments)  # fills the disk cache
         times = sorted(_time(arguments) for _ in range(runs))
-        print(f"{name:<16} median {statistics.median(times):.2f} s (min {times[0]:.2f}, max {times[-1]:.2f}, {runs} runs)")
+        print(
+            f"{name:<16} median {statistics.median(times):.2f} s (min {times[0]:.2f}, max {times[-1]:.2f}, {runs} runs)"
+        )
 
 
 def _time(arguments: list[str]) -> float:

@@ -31,7 +31,9 @@ def main() -> None:
         for number in range(options.pairs):
             folder = Path(scratch) / str(number)
             overrides = [*options.overrides, f"steps={options.steps}"]
-            subprocess.run([*_program(), *overrides, "action=export", f"run.dir={folder}"], check=True, capture_output=True)
+            subprocess.run(
+                [*_program(), *overrides, "action=export", f"run.dir={folder}"], check=True, capture_output=True
+            )
             order = [_run_ours, _run_plain] if number % 2 == 0 else [_run_plain, _run_ours]
             times = {run.__name__: run(folder) for run in order}
             ratios.append(times["_run_ours"] / times["_run_plain"])

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -23,7 +22,9 @@ from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic, write_t
 SECRET_KEYS = frozenset({"hf_access_token"})
 """MaxText keys that hold a credential: MaxText reads HF_TOKEN itself, so they are never exported."""
 TRAINER_MODULE = "maxtext.trainers.pre_train.train"
-_HEADER = "# Composed by primus_hydra. MaxText's own model file would beat these keys: run it with the arguments of command.json.\n"
+_HEADER = (
+    "# Composed by primus_hydra. Run it with the arguments in command.json: MaxText's own model file beats this file.\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +91,7 @@ def complete_keys(composition: Composition, folder: RunFolder) -> tuple[dict[str
     }
     origins = {key: str(composition.origins.get(key, "primus_hydra")) for key in keys}
     for key in keys:
-        if not composition.keys.get(key) and key in filled or key == "metrics_file":
+        if (not composition.keys.get(key) and key in filled) or key == "metrics_file":
             origins[key] = "primus_hydra"
     return keys, origins
 
@@ -109,7 +110,7 @@ def check_reserved(composition: Composition) -> list[Problem]:
     problems += [
         Problem(
             what=f"{key} was given as a key: it reaches MaxText by the environment and is written to no file.",
-            fix="Set the environment variable HF_TOKEN instead: a command line can be read by everybody on the machine.",
+            fix="Set the environment variable HF_TOKEN instead: everybody on this machine can read a command line.",
             severity="warn",
         )
         for key in SECRET_KEYS
@@ -185,7 +186,9 @@ def write_run_folder(plan: Plan) -> None:
     with folder.locked():
         record = redact_all(_first_record(plan), plan.secrets)
         in_file = {key: value for key, value in plan.keys.items() if key != RULES}
-        write_text_atomic(folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets))
+        write_text_atomic(
+            folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets)
+        )
         write_json_atomic(folder.command_json, redact_all(_command(plan), plan.secrets))
         replayed = {key: value for key, value in plan.composition.keys.items() if key not in SECRET_KEYS}
         write_text_atomic(folder.replay_yaml, redact(make_replay_config(plan.composition, replayed), plan.secrets))

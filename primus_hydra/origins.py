@@ -54,7 +54,7 @@ def trace_origins(
         if file is not None:
             group, _, _ = default.config_path.rpartition("/")
             origin = Origin(layer=group or "config", text=_describe_file(file, group, choices))
-            origins |= {key: origin for key in _dotted_keys(_read(file), default.package or "")}
+            origins |= dict.fromkeys(_dotted_keys(_read(file), default.package or ""), origin)
     return origins | _command_line_origins(overrides)
 
 

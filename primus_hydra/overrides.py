@@ -90,7 +90,7 @@ def _rewrite_key(clause: re.Match[str], key: Key | None, line: CommandLine) -> t
     if glued and glued["key"] in load_keys():
         return clause.string, Problem(
             what=f"The value of {clause['name']} contains {glued['key']}=: two overrides are glued together.",
-            fix="Separate them with a space outside the quotes (a line continuation needs a space before its backslash).",
+            fix="Separate them with a space outside the quotes (before the backslash of a line continuation, too).",
             origin=f"command line: {clause.string}",
         )
     return rewritten, _check_grammar(clause.string, rewritten)
@@ -173,7 +173,7 @@ def _check_grammar(typed: str, rewritten: str) -> Problem | None:
     if parsed is None:
         return Problem(
             what=f"{typed} cannot be read as an override.",
-            fix="Put values that hold spaces, quotes, commas or brackets in quotes inside the shell's quotes: 'key=\"a, b\"'.",
+            fix="Put a value that holds spaces, quotes, commas or brackets in quotes of its own: 'key=\"a, b\"'.",
             origin="command line",
         )
     return None
@@ -191,7 +191,7 @@ def _explain_list_of_values(clause: re.Match[str]) -> Problem:
     name, value = clause["name"], clause["value"]
     return Problem(
         what=f"{name}={value} gives several values to one run.",
-        fix=f"To try each of them, add --multirun. For one text with commas write '{name}=\"{value}\"', for a list {name}=[{value}].",
+        fix=f"Add --multirun to try each. For one text with commas write '{name}=\"{value}\"', for a list [{value}].",
         origin=f"command line: {clause.string}",
     )
 
@@ -199,7 +199,7 @@ def _explain_list_of_values(clause: re.Match[str]) -> Problem:
 def _explain_shadowed(name: str, line: CommandLine) -> Problem:
     folder = next(folder for folder in line.folders if (folder / name).is_dir())
     return Problem(
-        what=f"The preset folder {folder / name} has the name of MaxText's key {name}: {name}=... can no longer set the key.",
+        what=f"The preset folder {folder / name} has the name of a MaxText key, so {name}=... cannot set the key.",
         fix=f"Rename the folder, for example {name}_presets.",
         origin=str(folder),
     )

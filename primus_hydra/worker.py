@@ -161,20 +161,23 @@ def _run(
     limits = Limits(timeout_s=run["timeout_s"], hang_after_s=run["hang_after_s"], grace_s=run["grace_s"])
     started, oom_kills = time.monotonic(), _count_oom_kills()
 
-    def end(exit_: Exit) -> Record:
+    def close() -> None:
         progress.close()
         watch.pump.close()
+
+    def end(exit_: Exit) -> Record:
         wall_s, oom_killed = time.monotonic() - started, _count_oom_kills() > oom_kills
-        ended: Record = redact_all(
-            _end(folder, record, watch, exit_, oom_killed=oom_killed, wall_s=wall_s), secrets
-        )
+        ended: Record = redact_all(_end(folder, record, watch, exit_, oom_killed=oom_killed, wall_s=wall_s), secrets)
         _write_end(folder, ended, voice)
         return ended
 
     try:
         exit_ = supervise(launch, limits, watch)
+        close()
     except BaseException as error:
         # Our own code failed. The trainer is gone by now, and its end must be on record all the same.
+        with contextlib.suppress(Exception):
+            close()
         problem = f"the worker itself failed ({type(error).__name__}: {error})"
         stop: StopReason | None = "interrupted" if isinstance(error, KeyboardInterrupt) else None
         end(Exit(returncode=None, max_rss_bytes=None, stop=stop, stop_signal=None, problem=problem))

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from test_model_size import read_model
 
 from primus_hydra.capacity import MemoryNeed, estimate_memory, format_gib
 from primus_hydra.mesh import plan_mesh
+from tests.test_model_size import read_model
 
 
 def estimate(devices: int = 8, nodes: int = 1, model: str = "llama3-8b", **keys: Any) -> MemoryNeed:

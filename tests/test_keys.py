@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+
 from primus_hydra.maxtext.keys import installed_version, load_keys
 
 
@@ -45,6 +46,6 @@ def test_enums_and_literals_give_the_choices() -> None:
 
 def test_limits_are_read_from_fields_and_constrained_types() -> None:
     keys = load_keys()
-    assert ("ge", 0.0) in keys["dropout_rate"].bounds and ("le", 1.0) in keys["dropout_rate"].bounds
+    assert keys["dropout_rate"].bounds == (("ge", 0.0), ("le", 1.0))
     assert ("ge", 0.0) in keys["local_checkpoint_period"].bounds
     assert ("gt", 0.0) in keys["multi_tier_checkpointing_backup_interval_minutes"].bounds

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from primus_hydra.overrides import CommandLine, rewrite_override, typed_name
 from primus_hydra.paths import conf_dir
 

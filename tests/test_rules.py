@@ -11,7 +11,6 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rule_cases import CASES, Scene
 
 from primus_hydra.errors import Problem
 from primus_hydra.maxtext.keys import Key, load_keys, package_dir
@@ -21,6 +20,7 @@ from primus_hydra.rules.checks import CHECKS
 from primus_hydra.rules.conditions import list_subjects
 from primus_hydra.rules.table import render_page
 from primus_hydra.schema import PlatformSettings
+from tests.rule_cases import CASES, Scene
 
 _CHIPS = {"mi300x": "gfx942", "mi325x": "gfx942", "mi355x": "gfx950"}
 _PAGE = Path(__file__).parents[1] / "docs" / "rules.md"

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from primus_hydra.maxtext.truth import compare, plain, same
 
 CHILDREN = Path(__file__).parent / "children"
 
 
-class Colour(str, enum.Enum):
+class Colour(enum.StrEnum):
     RED = "red"
 
 

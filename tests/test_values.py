@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from primus_hydra.maxtext.keys import load_keys
 from primus_hydra.maxtext.model_files import configs_dir, load_yaml
 from primus_hydra.maxtext.values import absolute_path, coerce, describe_allowed, is_path_key

@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pytest
 from rich.console import Console
-from run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
 
 from primus_hydra import worker
 from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, RunLockedError, is_abandoned, read_json
+from tests.run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
 
 SECRET = "s3cr3t-SENTINEL-value"
 NUMBERS = ("step_time_s", "tokens_per_second_per_device", "tflops_per_second_per_device")

@@ -10,13 +10,12 @@ REPLACED = {
     "enable_profiler": "Use profiler=xplane (or profiler='' for none).",
     "ici_tensor_transpose_parallelism": "Use ici_tensor_parallelism.",
     "dcn_tensor_transpose_parallelism": "Use dcn_tensor_parallelism.",
-    "pure_nnx_decoder": "The NNX decoder is the only one in MaxText 0.2.5: remove the key. MoE models with fp8 may fail there "
-    "(maxtext issues 4955 and 4957).",
+    "pure_nnx_decoder": "The NNX decoder is the only one in MaxText 0.2.5: remove the key.",
     "pure_nnx": "The NNX decoder is the only one in MaxText 0.2.5: remove the key.",
     "enable_nnx": "The NNX decoder is the only one in MaxText 0.2.5: remove the key.",
     "max_to_keep": "Use max_num_checkpoints_to_keep.",
 }
-"""Keys that earlier MaxText versions (or AMD's fork) had, and what to write today. Checked only where the installed one lacks them."""
+"""Keys that earlier MaxText versions (or AMD's fork) had -> what to do today, where the installed one lacks them."""
 
 HABITS = {
     "lr": "learning_rate",

@@ -138,7 +138,8 @@ def describe_allowed(key: Key) -> str:
         return f"Allowed: {names}{f' and {more} more' if more > 0 else ''}{' or null' if key.nullable else ''}."
     kinds = [_KIND_NAMES[kind] for kind in _CONVERTERS if kind in key.kinds]
     limits = [f"{_BOUNDS[name][1]} {limit:g}" for name, limit in key.bounds]
-    return f"Allowed: {' or '.join(kinds)}{' ' + ' and '.join(limits) if limits else ''}{' or null' if key.nullable else ''}."
+    allowed = " ".join([" or ".join(kinds), " and ".join(limits)]).strip()
+    return f"Allowed: {allowed}{' or null' if key.nullable else ''}."
 
 
 def _problem(value: Any, key: Key, origin: str, what: str = "") -> Problem:

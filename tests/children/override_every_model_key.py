@@ -1,7 +1,7 @@
 """Child of test_truth: override every key of base.yml and of every MaxText model file; report what MaxText resolves.
 
-Prints one JSON object: model name (`default` for base.yml) -> list of differences. Only pydantic's validators are left out (they judge
-combinations, and all keys are changed at once); reading, merging and converting are MaxText's own.
+Prints one JSON object: model name (`default` for base.yml) -> list of differences. Only pydantic's validators are left
+out (they judge combinations, and all keys are changed at once); reading, merging and converting are MaxText's own.
 """
 
 import json
