@@ -107,9 +107,11 @@ class LogPump:
 
     def close(self) -> None:
         """Take what was printed last as a line, although its newline never came; close train.log."""
-        if self._rest:
-            self._write(self._emit(self._rest))
-        self._stream.close()
+        try:
+            if self._rest:
+                self._write(self._emit(self._rest))
+        finally:
+            self._stream.close()
 
     def _redact(self, line: bytes | bytearray) -> str:
         return redact(line.decode("utf-8", "backslashreplace"), self._secrets)
