@@ -40,11 +40,11 @@ $(BIN)/python:
 	@python=$$(scripts/find_python.sh "$(PYTHON)") && "$$python" -m venv $(VENV)
 
 $(VENV)/.installed-run: $(MANIFESTS) | $(BIN)/python
-	@echo "Setting up $(VENV), once: MaxText and JAX, about 3 minutes and 2 GB."
+	@echo "Setting up $(VENV), once: MaxText and JAX, up to 4 minutes and 1.6 GB."
 	@$(INSTALL) -e '.[cpu]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(MANIFESTS) | $(BIN)/python
-	@echo "Setting up $(VENV), once: MaxText, JAX and the test tools, about 3 minutes and 2 GB."
+	@echo "Setting up $(VENV), once: MaxText, JAX and the test tools, up to 5 minutes and 1.7 GB."
 	@$(INSTALL) -e '.[cpu,dev]'
 	@touch $(VENV)/.installed-run $@

@@ -19,9 +19,8 @@ from primus_hydra.result_table import result_table
 from primus_hydra.runs import Record, RunFolder, RunFolderError
 from primus_hydra.schema import Action
 
-EXIT_FAILED = 1
-EXIT_CONFIG = 2
-EXIT_INTERRUPTED = 130
+EXIT_CONFIG = worker.EXIT_NOT_STARTED
+EXIT_INTERRUPTED = worker.EXIT_CODES["interrupted"]
 _VALIDATION_TIMEOUT_S = 600
 
 
@@ -43,7 +42,7 @@ def perform(plans: Sequence[Plan | ConfigError]) -> int:
         return EXIT_INTERRUPTED
     if refused and (not ready or all(code == EXIT_CONFIG for code in codes)):
         return EXIT_CONFIG
-    return EXIT_FAILED if refused else max(codes, default=0)
+    return worker.EXIT_FAILED if refused else max(codes, default=0)
 
 
 def _summarise(plan: Plan) -> str:
@@ -72,30 +71,26 @@ def _train_all(plans: Sequence[Plan]) -> list[int]:
     """Run plans one after the other, each in its own process; a failure does not stop the next."""
     console = Console()
     codes: list[int] = []
-    records: list[Record] = []
+    done: list[tuple[Plan, Record]] = []
     for plan in plans:
         print(_summarise(plan))
-        codes.append(_write(plan, done=f"Run folder: {plan.folder.path}"))
-        if codes[-1]:
-            continue
-        record = _train(plan, console)
-        if record is None:
-            codes[-1] = EXIT_CONFIG
-            continue
-        records.append(record)
-        codes[-1] = {"completed": 0, "interrupted": EXIT_INTERRUPTED}.get(record["state"], EXIT_FAILED)
+        failed = _write(plan, done=f"Run folder: {plan.folder.path}")
+        record = None if failed else _train(plan, console)
+        codes.append(EXIT_CONFIG if record is None else worker.exit_code(record))
+        if record is not None:
+            done.append((plan, record))
         if codes[-1] == EXIT_INTERRUPTED:
             break
-    if records:
-        console.print(result_table(records))
+    if done:
+        console.print(result_table([record for _, record in done]))
+        console.print("\n".join(f"Run folder: {plan.folder.path}" for plan, _ in done), soft_wrap=True, highlight=False)
     return codes
 
 
 def _train(plan: Plan, console: Console) -> Record | None:
-    os.environ.update(plan.secret_env)
     try:
         mark_checkpoints(plan.keys, plan.folder.read_record())
-        return worker.execute(plan.folder, console=console)
+        return worker.execute(plan.folder, console=console, secret_env=plan.secret_env)
     except (RunFolderError, OSError) as error:
         print(error, file=sys.stderr)
         return None

@@ -73,12 +73,13 @@ class _Watch:
             self.history.add_log(record)
 
 
-def execute(folder: RunFolder, *, console: Console) -> Record:
+def execute(folder: RunFolder, *, console: Console, secret_env: Mapping[str, str] | None = None) -> Record:
     """Run the folder's trainer to its end, whatever that is, and record it.
 
     Args:
         folder: a planned run folder, or one whose earlier attempt ended.
         console: where progress and log lines are shown.
+        secret_env: variables for the trainer alone that no file may hold.
 
     Returns:
         The record as it was written to run.json, its state now completed, failed, timed_out or interrupted.
@@ -94,7 +95,9 @@ def execute(folder: RunFolder, *, console: Console) -> Record:
         try:
             with _writing(folder):
                 record = _begin(folder, record)
-            return _run(folder, record, command, Voice(console), levels=levels, lock_fd=lock_fd)
+            return _run(
+                folder, record, command, Voice(console), secret_env=secret_env or {}, levels=levels, lock_fd=lock_fd
+            )
         finally:
             with contextlib.suppress(OSError):
                 folder.reserve_file.unlink(missing_ok=True)
@@ -141,11 +144,12 @@ def _run(
     command: Mapping[str, Any],
     voice: Voice,
     *,
+    secret_env: Mapping[str, str],
     levels: tuple[int, int],
     lock_fd: int,
 ) -> Record:
     run = _run_settings(record)
-    env = {**os.environ, **command["env"]}
+    env = {**os.environ, **command["env"], **secret_env}
     secrets = secret_values(env)
     progress = RunProgress(
         voice,
@@ -273,6 +277,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def exit_code(record: Mapping[str, Any]) -> int:
+    """What a program that ran this record ends with."""
+    return EXIT_CODES.get(record["state"], EXIT_FAILED)
+
+
 def main(argv: list[str]) -> int:
     """Execute the run folder named on the command line; returns the exit code."""
     if len(argv) != 1:
@@ -286,7 +295,7 @@ def main(argv: list[str]) -> int:
         return EXIT_NOT_STARTED
     with Voice(console).attempt():
         console.print(result_table([record]))
-    return EXIT_CODES.get(record["state"], EXIT_FAILED)
+    return exit_code(record)
 
 
 if __name__ == "__main__":

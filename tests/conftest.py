@@ -14,6 +14,11 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the programs under test even where a shell started pytest in its background, ignoring it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finished:
     """What one command left behind."""
