@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import hydra
@@ -148,8 +149,14 @@ def _check(
 
 
 def _check_flags(environment: Environment) -> list[Problem]:
-    flags = parse_flags(environment.set["XLA_FLAGS"])
-    return probe_flags(flags, origins={flag: environment.sources[f"XLA_FLAGS:{flag}"] for flag in flags})
+    text = environment.set["XLA_FLAGS"]
+    return _probe(text, tuple((flag, environment.sources[f"XLA_FLAGS:{flag}"]) for flag in parse_flags(text)))
+
+
+@cache
+def _probe(text: str, origins: tuple[tuple[str, str], ...]) -> list[Problem]:
+    """The points of a sweep mostly share their flags, and asking XLA takes 0.4 s."""
+    return probe_flags(parse_flags(text), origins=dict(origins))
 
 
 def _explicit(origins: dict[str, Origin], prefix: str) -> frozenset[str]:

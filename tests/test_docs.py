@@ -1,7 +1,8 @@
 """The documentation is true: links lead somewhere, and command blocks do what they show.
 
 Every fenced `bash` block of the README and of docs/ is run, in order, in one copy of the checkout for each document.
-A block that cannot run here says why, on the line before it: `<!-- not run: it needs an MI300X -->`.
+A block that cannot run here says why, on the line before it: `<!-- not run: it needs an MI300X -->`. What `.ci/run` runs
+as it stands, `make demo` and the like, is not run a second time.
 """
 
 import os
@@ -21,6 +22,7 @@ DOCUMENTS = [README, *sorted(REPOSITORY.glob("docs/**/*.md"))]
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^(?:<!-- not run: (?P<reason>.+?) -->\n+)?```bash\n(?P<script>.*?)^```", re.MULTILINE | re.DOTALL)
+RUN_BY_CI = set(re.findall(r"^run_part (.+)$", (REPOSITORY / ".ci" / "run").read_text(), re.MULTILINE))
 NOT_COPIED = shutil.ignore_patterns(".*", "outputs", "multirun", "__pycache__", "build", "dist")
 
 
@@ -44,7 +46,7 @@ def read_blocks(document: Path) -> list[Block]:
     return [
         Block(line=text.count("\n", 0, found.start("script")), script=found["script"])
         for found in BLOCK.finditer(text)
-        if not found["reason"]
+        if not found["reason"] and found["script"].strip() not in RUN_BY_CI
     ]
 
 
@@ -82,10 +84,8 @@ def test_every_relative_link_resolves(document: Path) -> None:
 def test_every_command_block_runs(document: Path, tmp_path: Path) -> None:
     checkout = tmp_path / "primus_hydra"
     shutil.copytree(REPOSITORY, checkout, ignore=NOT_COPIED)
-    environment = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(checkout),
-    }
+    (checkout / ".venv").symlink_to(sys.prefix)
+    environment = {"PATH": f"{checkout}/.venv/bin{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(checkout)}
     for block in read_blocks(document):
         command = ["bash", "-euo", "pipefail", "-c", block.script]
         finished = run_command(command, checkout, environment, timeout_s=300)
