@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,37 +12,83 @@ from rich.console import Console
 
 from primus_hydra import worker
 from primus_hydra.destination import mark_checkpoints
-from primus_hydra.errors import ConfigError, Problem, format_problems, format_refusal
+from primus_hydra.errors import Problem, format_problems, format_refusal
 from primus_hydra.explain import explain_lines
-from primus_hydra.export import Plan, complete_keys, write_run_folder
-from primus_hydra.result_table import result_table
-from primus_hydra.runs import Record, RunFolder, RunFolderError
-from primus_hydra.schema import Action
+from primus_hydra.export import Plan, Point, complete_keys, write_run_folder
+from primus_hydra.report.rows import read_rows
+from primus_hydra.report.run_table import run_table
+from primus_hydra.report.sweep_table import sweep_table
+from primus_hydra.runs import RunFolder, RunFolderError
+from primus_hydra.schema import Action, OnInvalid
+from primus_hydra.sweep import judge_points, plan_table, write_invalid_record
 
 EXIT_CONFIG = worker.EXIT_NOT_STARTED
 EXIT_INTERRUPTED = worker.EXIT_CODES["interrupted"]
 _VALIDATION_TIMEOUT_S = 600
 
 
-def perform(plans: Sequence[Plan | ConfigError]) -> int:
-    """Do what the plans ask for, in order; returns the program's exit code.
-
-    A sweep's wrong points are told and left out; the others are performed.
-    """
-    refused = [plan for plan in plans if isinstance(plan, ConfigError)]
-    ready = [plan for plan in plans if isinstance(plan, Plan)]
-    for error in refused:
-        print(format_refusal(error.problems), file=sys.stderr)
-    for plan in ready:
-        if plan.warnings:
-            print(f"Warnings:\n{format_problems(plan.warnings)}", file=sys.stderr)
-    codes = [_perform_one(plan) for plan in ready if plan.composition.settings.action is not Action.train]
-    codes += _train_all([plan for plan in ready if plan.composition.settings.action is Action.train])
-    if EXIT_INTERRUPTED in codes:
-        return EXIT_INTERRUPTED
-    if refused and (not ready or all(code == EXIT_CONFIG for code in codes)):
+def perform(points: Sequence[Point]) -> int:
+    """Do what was composed: one run, or a sweep; returns the program's exit code."""
+    if any(point.number is not None for point in points):
+        return perform_sweep(points)
+    if not points:  # Hydra answered itself: --cfg, --info
+        return 0
+    (point,) = points
+    if point.plan is None:
+        print(format_refusal(point.problems), file=sys.stderr)
         return EXIT_CONFIG
-    return worker.EXIT_FAILED if refused else max(codes, default=0)
+    _warn(point.plan.warnings)
+    return _perform_plan(point.plan)
+
+
+def perform_sweep(points: Sequence[Point]) -> int:
+    """Show the plan of a sweep, then perform its points in order; what cannot run is told and left out."""
+    console = Console()
+    standings = judge_points(points)
+    console.print(plan_table(points, standings))
+    refused = [point for point in points if point.plan is None]
+    plans = [point.plan for point in points if point.plan is not None]
+    for problem in dict.fromkeys(problem for point in refused for problem in point.problems):
+        print(format_problems([problem]), file=sys.stderr)
+    _warn(dict.fromkeys(problem for plan in plans for problem in plan.warnings))
+    settings = plans[0].composition.settings if plans else None
+    if settings is None or (refused and settings.sweep.on_invalid is OnInvalid.stop):
+        print("Nothing was started.", file=sys.stderr)
+        return EXIT_CONFIG
+    ready = [point.plan for point, standing in zip(points, standings, strict=True) if standing.runs and point.plan]
+    if settings.action is Action.train:
+        code = _train_sweep(points, ready, console, fail_fast=settings.sweep.fail_fast)
+    else:
+        code = max((_perform_plan(plan) for plan in ready), default=0)
+    return code or (worker.EXIT_FAILED if refused else 0)
+
+
+def _train_sweep(points: Sequence[Point], ready: Sequence[Plan], console: Console, *, fail_fast: bool) -> int:
+    """Train what is ready, one after the other; a failure does not stop the next unless asked."""
+    code = 0
+    sweep_dir = points[0].folder.path.parent
+    try:
+        sweep_dir.mkdir(parents=True, exist_ok=True)
+        with RunFolder(sweep_dir).locked():
+            for point in points:
+                if point.plan is None:
+                    write_invalid_record(point)
+            for number, plan in enumerate(ready, start=1):
+                print(f"[{number}/{len(ready)}] {' '.join(plan.overrides)}")
+                code = max(code, _train(plan, console))
+                if code == EXIT_INTERRUPTED or (code and fail_fast):
+                    break
+    except (RunFolderError, OSError) as error:
+        print(error, file=sys.stderr)
+        return EXIT_CONFIG
+    console.print(sweep_table(read_rows(sweep_dir)))
+    console.print(f"Sweep folder: {sweep_dir}", soft_wrap=True, highlight=False)
+    return code
+
+
+def _warn(warnings: Iterable[Problem]) -> None:
+    if text := format_problems(warnings):
+        print(f"Warnings:\n{text}", file=sys.stderr)
 
 
 def _summarise(plan: Plan) -> str:
@@ -55,45 +101,35 @@ def _summarise(plan: Plan) -> str:
     return f"{model} on {platform.name}, {devices}: {size}{tokens}"
 
 
-def _perform_one(plan: Plan) -> int:
+def _perform_plan(plan: Plan) -> int:
     settings = plan.composition.settings
     if settings.action is Action.explain:
         print(f"# {_summarise(plan)}")
         print("\n".join(explain_lines(plan.keys, plan.origins, with_defaults=settings.explain.defaults)))
         return 0
+    if settings.action is Action.train:
+        console = Console()
+        code = _train(plan, console)
+        if plan.folder.run_json.exists():
+            console.print(run_table(plan.folder.read_record()))
+            console.print(f"Run folder: {plan.folder.path}", soft_wrap=True, highlight=False)
+        return code
     print(_summarise(plan))
-    if settings.action is Action.export:
-        return _write(plan, done=f"Exported to {plan.folder.path}")
-    return _check(plan)
+    return _write(plan, done=f"Exported to {plan.folder.path}") if settings.action is Action.export else _check(plan)
 
 
-def _train_all(plans: Sequence[Plan]) -> list[int]:
-    """Run plans one after the other, each in its own process; a failure does not stop the next."""
-    console = Console()
-    codes: list[int] = []
-    done: list[tuple[Plan, Record]] = []
-    for plan in plans:
-        print(_summarise(plan))
-        failed = _write(plan, done=f"Run folder: {plan.folder.path}")
-        record = None if failed else _train(plan, console)
-        codes.append(EXIT_CONFIG if record is None else worker.exit_code(record))
-        if record is not None:
-            done.append((plan, record))
-        if codes[-1] == EXIT_INTERRUPTED:
-            break
-    if done:
-        console.print(result_table([record for _, record in done]))
-        console.print("\n".join(f"Run folder: {plan.folder.path}" for plan, _ in done), soft_wrap=True, highlight=False)
-    return codes
-
-
-def _train(plan: Plan, console: Console) -> Record | None:
+def _train(plan: Plan, console: Console) -> int:
+    """Write the run folder and execute it; returns the exit code of this run."""
+    print(_summarise(plan))
+    if code := _write(plan, done=f"Run folder: {plan.folder.path}"):
+        return code
     try:
         mark_checkpoints(plan.keys, plan.folder.read_record())
-        return worker.execute(plan.folder, console=console, secret_env=plan.secret_env)
+        record = worker.execute(plan.folder, console=console, secret_env=plan.secret_env)
     except (RunFolderError, OSError) as error:
         print(error, file=sys.stderr)
-        return None
+        return EXIT_CONFIG
+    return worker.exit_code(record)
 
 
 def _write(plan: Plan, *, done: str) -> int:

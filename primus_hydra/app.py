@@ -16,13 +16,13 @@ from omegaconf import DictConfig, OmegaConf
 from primus_hydra import destination
 from primus_hydra.environment import Environment, layer_environment
 from primus_hydra.errors import ConfigError, Problem
-from primus_hydra.export import SECRET_KEYS, Batch, Plan, check_conflicts, check_reserved, complete_keys
+from primus_hydra.export import SECRET_KEYS, Batch, Plan, Point, check_conflicts, check_reserved, complete_keys
 from primus_hydra.flatten import Composition, flatten
 from primus_hydra.layers import read_image_environment
 from primus_hydra.maxtext.keys import installed_version, package_dir
 from primus_hydra.maxtext.model_files import load_defaults, load_model_keys
 from primus_hydra.mesh import plan_mesh
-from primus_hydra.naming import default_run_dir, sweep_point_dir
+from primus_hydra.naming import default_run_dir, default_sweep_dir, sweep_point_dir
 from primus_hydra.origins import Origin, trace_origins
 from primus_hydra.paths import conf_dir
 from primus_hydra.platforms import detect_machine
@@ -34,8 +34,8 @@ from primus_hydra.schema import Action, register
 from primus_hydra.xla_flags import parse_flags
 from primus_hydra.xla_probe import probe_flags
 
-plans: list[Plan | ConfigError] = []
-"""What this process composed, in Hydra's order: one entry for each point of a sweep."""
+points: list[Point] = []
+"""What this process composed, in Hydra's order: one entry, or one for each point of a sweep."""
 
 register()
 register_resolvers()
@@ -44,14 +44,25 @@ register_resolvers()
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
 def compose(config: DictConfig) -> None:
     """Hydra's task: turn one composed configuration into a plan (or the problems with it)."""
+    job = HydraConfig.get()
+    overrides = tuple(text.lstrip("+") for text in job.overrides.task)
+    folder = RunFolder(_choose_run_dir(config, overrides))
+    plan: Plan | None = None
+    problems: tuple[Problem, ...] = ()
     try:
-        plans.append(make_plan(config))
+        plan = make_plan(config, folder)
     except ConfigError as error:
-        plans.append(error)
+        problems = error.problems
+    number = int(job.job.num) if job.mode == RunMode.MULTIRUN else None
+    points.append(Point(number=number, overrides=overrides, folder=folder, plan=plan, problems=problems))
 
 
-def make_plan(config: DictConfig) -> Plan:
+def make_plan(config: DictConfig, folder: RunFolder) -> Plan:
     """Flatten and check a configuration; nothing is written.
+
+    Args:
+        config: the task configuration, without Hydra's own node.
+        folder: where the run will lie.
 
     Raises:
         ConfigError: everything that is wrong, all at once.
@@ -61,7 +72,6 @@ def make_plan(config: DictConfig) -> Plan:
     choices = {group: str(choice) for group, choice in job.runtime.choices.items() if not group.startswith("hydra")}
     origins = trace_origins(GlobalHydra.instance().config_loader(), str(job.job.config_name), overrides, choices)
     composition, problems = flatten(config, origins, Path.cwd())
-    folder = RunFolder(_choose_run_dir(composition, job.mode == RunMode.MULTIRUN, overrides))
     keys, key_origins = complete_keys(composition, folder)
     environment = layer_environment(
         composition.settings.platform,
@@ -105,14 +115,20 @@ def make_plan(config: DictConfig) -> Plan:
     )
 
 
-def _choose_run_dir(composition: Composition, multirun: bool, overrides: Sequence[str]) -> Path:
-    chosen = composition.settings.run.dir
-    typed = [text.lstrip("+") for text in overrides]
-    if multirun:
-        job = HydraConfig.get()
-        sweep_dir = Path(chosen or str(job.sweep.dir)).expanduser().absolute()
-        return sweep_point_dir(sweep_dir, int(job.job.num), typed)
-    return (Path(chosen).expanduser() if chosen else default_run_dir(typed, datetime.now())).absolute()
+def _choose_run_dir(config: DictConfig, overrides: Sequence[str]) -> Path:
+    """Absolute path of the run folder: the one that was asked for, or a unique one."""
+    job = HydraConfig.get()
+    if job.mode == RunMode.MULTIRUN:
+        sweep_dir = Path(config.sweep.dir).expanduser() if config.sweep.dir else _default_sweep_dir()
+        return sweep_point_dir(sweep_dir.absolute(), int(job.job.num), overrides)
+    chosen = Path(config.run.dir).expanduser() if config.run.dir else default_run_dir(overrides, datetime.now())
+    return chosen.absolute()
+
+
+@cache
+def _default_sweep_dir() -> Path:
+    """One folder for all points of the sweep that this process composes."""
+    return default_sweep_dir(datetime.now())
 
 
 def _check(

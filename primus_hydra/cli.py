@@ -102,7 +102,7 @@ def _typed_secrets(typed: Sequence[str]) -> list[str]:
 def _compose_and_perform(problems: Sequence[Problem]) -> int:
     # Imported late: what is wrong with the options themselves is told before the rest is loaded.
     from primus_hydra.actions import perform
-    from primus_hydra.app import compose, plans
+    from primus_hydra.app import compose, points
 
     try:
         compose()
@@ -110,7 +110,5 @@ def _compose_and_perform(problems: Sequence[Problem]) -> int:
         # Hydra has printed what is wrong and ends with 1 for every composition error.
         return EXIT_CONFIG if stopped.code else 0
     if problems:
-        raise ConfigError(
-            [*problems, *(problem for plan in plans if isinstance(plan, ConfigError) for problem in plan.problems)]
-        )
-    return perform(plans)
+        raise ConfigError([*problems, *(problem for point in points for problem in point.problems)])
+    return perform(points)

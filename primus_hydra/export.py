@@ -71,6 +71,21 @@ class Plan:
         return split_secrets(self.environment.set)[1] | ({"HF_TOKEN": str(token)} if token else {})
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One composed configuration: ready to run, or refused."""
+
+    number: int | None
+    """Position in the sweep, from 0; None for a run of its own."""
+    overrides: tuple[str, ...]
+    """As typed, without `+`."""
+    folder: RunFolder
+    plan: Plan | None
+    """None where the configuration is refused."""
+    problems: tuple[Problem, ...]
+    """Why it is refused; empty where there is a plan."""
+
+
 def complete_keys(composition: Composition, folder: RunFolder) -> tuple[dict[str, Any], dict[str, str]]:
     """Add what every run needs (name, output folder, metrics file) and drop what never leaves this process.
 

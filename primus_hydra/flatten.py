@@ -13,10 +13,10 @@ from primus_hydra.maxtext.keys import Key, load_keys
 from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.maxtext.values import absolute_path, coerce, is_path_key
 from primus_hydra.origins import Origin
-from primus_hydra.schema import PRIVATE_KEYS, Action, ExplainSettings, PlatformSettings, RunSettings, Settings
+from primus_hydra.schema import PRIVATE_KEYS, Action, Settings
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_NAMESPACES = {"run": RunSettings, "platform": PlatformSettings, "explain": ExplainSettings}
+_NAMESPACES = ("run", "platform", "sweep", "explain")
 _UNKNOWN_ORIGIN = Origin(layer="config", text="an unknown file")
 
 

@@ -19,7 +19,7 @@ def make_slug(overrides: Sequence[str]) -> str:
 
 def _is_plumbing(text: str) -> bool:
     return text.lstrip("+").startswith(
-        ("run.", "action=", "hydra.", "hydra/", "platform.env.", "explain.", "base_output_directory=")
+        ("run.", "sweep.", "action=", "hydra.", "hydra/", "platform.env.", "explain.", "base_output_directory=")
     )
 
 
@@ -31,6 +31,11 @@ def unique_suffix() -> str:
 def default_run_dir(overrides: Sequence[str], now: datetime) -> Path:
     """A fresh folder under `outputs/`, named by time, overrides and a random suffix."""
     return Path("outputs") / f"{now:%Y-%m-%d_%H-%M-%S}-{make_slug(overrides)}-{unique_suffix()}"
+
+
+def default_sweep_dir(now: datetime) -> Path:
+    """A fresh folder under `outputs/` for all points of one sweep."""
+    return Path("outputs") / f"sweep-{now:%Y-%m-%d_%H-%M-%S}-{unique_suffix()}"
 
 
 def sweep_point_dir(sweep_dir: Path, number: int, overrides: Sequence[str]) -> Path:

@@ -1,5 +1,8 @@
 """Functions that presets may call: `${name:argument}` in a YAML file, resolved by OmegaConf when the value is read."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import PurePosixPath
@@ -8,7 +11,6 @@ from typing import Any
 from omegaconf import DictConfig, Node, OmegaConf
 
 from primus_hydra.maxtext.keys import package_dir
-from primus_hydra.naming import unique_suffix
 from primus_hydra.paths import conf_dir
 from primus_hydra.platforms import detect_machine, detect_platform
 
@@ -27,8 +29,7 @@ def register_resolvers() -> None:
     OmegaConf.register_new_resolver("maxtext_asset", maxtext_asset, replace=True)
     OmegaConf.register_new_resolver("text_format", text_format, replace=True)
     OmegaConf.register_new_resolver("detected_platform", detected_platform, replace=True)
-    # One suffix for all points of a sweep, so that they share a folder.
-    OmegaConf.register_new_resolver("unique_suffix", unique_suffix, replace=True, use_cache=True)
+    OmegaConf.register_new_resolver("scratch_dir", scratch_dir, replace=True)
 
 
 def by_platform(values: Mapping[str, Any], default: Any = _NO_DEFAULT, *, _root_: DictConfig, _node_: Node) -> Any:
@@ -66,6 +67,14 @@ def detected_platform() -> str:
         ConfigError: GPUs without a preset.
     """
     return detect_platform(detect_machine())
+
+
+@cache
+def scratch_dir() -> str:
+    """`${scratch_dir:}`: a temporary folder that goes with this process, for files nobody reads."""
+    folder = tempfile.mkdtemp(prefix="primus_hydra-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def sample_path(name: str) -> str:

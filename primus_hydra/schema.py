@@ -19,6 +19,13 @@ class Action(Enum):
     explain = "explain"
 
 
+class OnInvalid(Enum):
+    """What a sweep does about points that are refused."""
+
+    skip = "skip"
+    stop = "stop"
+
+
 @dataclass(kw_only=True)
 class RunSettings:
     """How one run is executed."""
@@ -68,6 +75,18 @@ class PlatformSettings:
 
 
 @dataclass(kw_only=True)
+class SweepSettings:
+    """How the points of `--multirun` are treated."""
+
+    dir: str | None = None
+    """The sweep's folder, one run folder per point inside it. Default: a unique folder under `outputs/`."""
+    on_invalid: OnInvalid = OnInvalid.skip
+    """What happens when some points are refused: the others run, or nothing does."""
+    fail_fast: bool = False
+    """Stop after the first point that fails; the rest stay planned."""
+
+
+@dataclass(kw_only=True)
 class ExplainSettings:
     """What `action=explain` prints."""
 
@@ -82,6 +101,7 @@ class Settings:
     action: Action = Action.train
     run: RunSettings = field(default_factory=RunSettings)
     platform: PlatformSettings = field(default_factory=PlatformSettings)
+    sweep: SweepSettings = field(default_factory=SweepSettings)
     explain: ExplainSettings = field(default_factory=ExplainSettings)
 
 
@@ -90,5 +110,11 @@ def register() -> None:
 
     The root is a plain mapping of typed nodes, so that MaxText's keys may stand beside ours.
     """
-    node = {"action": Action.train.value, "run": RunSettings, "platform": PlatformSettings, "explain": ExplainSettings}
+    node = {
+        "action": Action.train.value,
+        "run": RunSettings,
+        "platform": PlatformSettings,
+        "sweep": SweepSettings,
+        "explain": ExplainSettings,
+    }
     ConfigStore.instance().store(name="primus_hydra_schema", node=node)

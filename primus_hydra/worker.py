@@ -22,7 +22,7 @@ from primus_hydra.log_lines import Line, LogPump
 from primus_hydra.maxtext.metrics import MetricsTail, StepHistory, parse_log_line, parse_platform_line
 from primus_hydra.progress import RunProgress, Voice
 from primus_hydra.redaction import redact_all, secret_values
-from primus_hydra.result_table import result_table
+from primus_hydra.report.run_table import run_table
 from primus_hydra.results import compute_result
 from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, read_json, this_worker
 from primus_hydra.supervisor import Exit, Launch, Limits, StopReason, supervise
@@ -294,7 +294,7 @@ def main(argv: list[str]) -> int:
         print(error, file=sys.stderr)
         return EXIT_NOT_STARTED
     with Voice(console).attempt():
-        console.print(result_table([record]))
+        console.print(run_table(record))
     return exit_code(record)
 
 

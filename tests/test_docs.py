@@ -1,8 +1,8 @@
 """The documentation is true: links lead somewhere, and command blocks do what they show.
 
 Every fenced `bash` block of the README and of docs/ is run, in order, in one copy of the checkout for each document.
-A block that cannot run here says why, on the line before it: `<!-- not run: it needs an MI300X -->`. What `.ci/run` runs
-as it stands, `make demo` and the like, is not run a second time.
+A block that cannot run here says why, on the line before it: `<!-- not run: it needs an MI300X -->`. What `.ci/run`
+runs as it stands, `make demo` and the like, is not run a second time.
 """
 
 import os

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from primus_hydra.maxtext.metrics import StepRecord
-from primus_hydra.result_table import result_table
+from primus_hydra.report.run_table import run_table
 from primus_hydra.results import compute_result
 
 
@@ -32,9 +32,9 @@ def make_record(num_steps: int = 48, **changes: Any) -> dict[str, Any]:
     }
 
 
-def draw(*records: dict[str, Any], width: int = 80) -> str:
+def draw(record: dict[str, Any], width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width)
-    console.print(result_table(records))
+    console.print(run_table(record))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -76,13 +76,6 @@ def test_a_failed_run_shows_reason_error_lines_and_log() -> None:
 
 def test_nothing_is_wider_than_80_columns_and_no_path_is_lost() -> None:
     record = make_record(state="failed", failure="crash", reason="x" * 200, last_error_lines=["y" * 290])
-    for shown in (draw(record), draw(record, make_record())):
-        assert max(map(len, shown.splitlines())) <= 80
+    assert max(map(len, draw(record).splitlines())) <= 80
     table = draw(record).replace("\n", "").replace(" ", "").replace("│", "")
     assert record["log"] in table
-
-
-def test_several_runs_are_rows_of_the_same_columns() -> None:
-    shown = draw(make_record(), make_record(name="other", state="failed", failure="hung", reason="It hung."), width=250)
-    assert shown.count("8,192") == 2
-    assert "other: It hung." in shown

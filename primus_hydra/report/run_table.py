@@ -1,6 +1,6 @@
-"""The table at the end: one run as a list of figures, several runs as rows of the same columns."""
+"""The table at the end of one run: its figures, and what they rest on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,34 +23,18 @@ class Column:
     """(record, its result) -> text."""
 
 
-def result_table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """What a person reads when the runs are over; failed runs with their reason, last error lines and log.
+def run_table(record: Mapping[str, Any]) -> RenderableType:
+    """What a person reads when a run is over; of a failed one also the reason, the last error lines and the log.
 
     Args:
-        records: contents of run.json whose runs have ended.
+        record: content of run.json of a run that has ended.
     """
-    table = _one_run(records[0]) if len(records) == 1 else _many_runs(records)
-    return Group(table, *(_failure(record) for record in records if record["state"] != "completed"))
-
-
-def _one_run(record: Mapping[str, Any]) -> Table:
     table = Table(title=Text(str(record["name"])), title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for column in (*COLUMNS, Column("log", _log)):
-        table.add_row(Text(column.title), Text(column.show(record, record["result"] or {})))
-    return table
-
-
-def _many_runs(records: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table()
-    table.add_column("run", overflow="fold")
     for column in COLUMNS:
-        table.add_column(column.title, overflow="fold")
-    for record in records:
-        cells = [column.show(record, record["result"] or {}) for column in COLUMNS]
-        table.add_row(Text(str(record["name"])), *map(Text, cells))
-    return table
+        table.add_row(Text(column.title), Text(column.show(record, record["result"] or {})))
+    return table if record["state"] == "completed" else Group(table, _failure(record))
 
 
 def _failure(record: Mapping[str, Any]) -> Text:
@@ -145,5 +129,6 @@ COLUMNS = (
     Column("ran on", _platform),
     Column("compile time", _compile_time),
     Column("wall time", _wall_time),
+    Column("log", _log),
 )
 """What is said about a run, in this order."""

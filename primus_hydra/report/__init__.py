@@ -1,0 +1,1 @@
+"""From run folders to figures and tables. Reads folders only: finished, running and broken ones."""
