@@ -8,19 +8,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from primus_hydra import worker
 from primus_hydra.destination import mark_checkpoints
 from primus_hydra.errors import Problem, format_problems, format_refusal
 from primus_hydra.explain import explain_lines
 from primus_hydra.export import Plan, Point, complete_keys, write_run_folder
+from primus_hydra.progress import Voice
 from primus_hydra.report.rows import read_rows
 from primus_hydra.report.run_table import run_table
 from primus_hydra.report.sweep_table import sweep_table
-from primus_hydra.runs import RunFolder, RunFolderError
+from primus_hydra.runs import RunFolder, RunFolderError, fingerprint
 from primus_hydra.schema import Action, OnInvalid
 from primus_hydra.sweep import judge_points, plan_table, write_invalid_record
+from primus_hydra.tell import tell
 
 EXIT_CONFIG = worker.EXIT_NOT_STARTED
 EXIT_INTERRUPTED = worker.EXIT_CODES["interrupted"]
@@ -35,7 +37,7 @@ def perform(points: Sequence[Point]) -> int:
         return 0
     (point,) = points
     if point.plan is None:
-        print(format_refusal(point.problems), file=sys.stderr)
+        tell(format_refusal(point.problems), file=sys.stderr)
         return EXIT_CONFIG
     _warn(point.plan.warnings)
     return _perform_plan(point.plan)
@@ -45,15 +47,18 @@ def perform_sweep(points: Sequence[Point]) -> int:
     """Show the plan of a sweep, then perform its points in order; what cannot run is told and left out."""
     console = Console()
     standings = judge_points(points)
-    console.print(plan_table(points, standings))
+    _show(console, plan_table(points, standings))
     refused = [point for point in points if point.plan is None]
     plans = [point.plan for point in points if point.plan is not None]
     for problem in dict.fromkeys(problem for point in refused for problem in point.problems):
-        print(format_problems([problem]), file=sys.stderr)
+        tell(format_problems([problem]), file=sys.stderr)
     _warn(dict.fromkeys(problem for plan in plans for problem in plan.warnings))
     settings = plans[0].composition.settings if plans else None
     if settings is None or (refused and settings.sweep.on_invalid is OnInvalid.stop):
-        print("Nothing was started.", file=sys.stderr)
+        tell("Nothing was started.", file=sys.stderr)
+        return EXIT_CONFIG
+    if any(problem.scope == "value" for point in refused for problem in point.problems):
+        tell("Nothing was started: a value above is wrong whatever the other values are.", file=sys.stderr)
         return EXIT_CONFIG
     ready = [point.plan for point, standing in zip(points, standings, strict=True) if standing.runs and point.plan]
     if settings.action is Action.train:
@@ -74,21 +79,26 @@ def _train_sweep(points: Sequence[Point], ready: Sequence[Plan], console: Consol
                 if point.plan is None:
                     write_invalid_record(point)
             for number, plan in enumerate(ready, start=1):
-                print(f"[{number}/{len(ready)}] {' '.join(plan.overrides)}")
+                tell(f"[{number}/{len(ready)}] {' '.join(plan.overrides)}")
                 code = max(code, _train(plan, console))
                 if code == EXIT_INTERRUPTED or (code and fail_fast):
                     break
     except (RunFolderError, OSError) as error:
-        print(error, file=sys.stderr)
+        tell(str(error), file=sys.stderr)
         return EXIT_CONFIG
-    console.print(sweep_table(read_rows(sweep_dir)))
-    console.print(f"Sweep folder: {sweep_dir}", soft_wrap=True, highlight=False)
+    _show(console, sweep_table(read_rows(sweep_dir)))
+    tell(f"Sweep folder: {sweep_dir}")
     return code
+
+
+def _show(console: Console, table: RenderableType) -> None:
+    with Voice(console).attempt():
+        console.print(table)
 
 
 def _warn(warnings: Iterable[Problem]) -> None:
     if text := format_problems(warnings):
-        print(f"Warnings:\n{text}", file=sys.stderr)
+        tell(f"Warnings:\n{text}", file=sys.stderr)
 
 
 def _summarise(plan: Plan) -> str:
@@ -104,30 +114,35 @@ def _summarise(plan: Plan) -> str:
 def _perform_plan(plan: Plan) -> int:
     settings = plan.composition.settings
     if settings.action is Action.explain:
-        print(f"# {_summarise(plan)}")
-        print("\n".join(explain_lines(plan.keys, plan.origins, with_defaults=settings.explain.defaults)))
+        tell(f"# {_summarise(plan)}")
+        tell("\n".join(explain_lines(plan.keys, plan.origins, with_defaults=settings.explain.defaults)))
         return 0
     if settings.action is Action.train:
         console = Console()
         code = _train(plan, console)
         if plan.folder.run_json.exists():
-            console.print(run_table(plan.folder.read_record()))
-            console.print(f"Run folder: {plan.folder.path}", soft_wrap=True, highlight=False)
+            _show(console, run_table(plan.folder.read_record()))
+            tell(f"Run folder: {plan.folder.path}")
         return code
-    print(_summarise(plan))
+    tell(_summarise(plan))
     return _write(plan, done=f"Exported to {plan.folder.path}") if settings.action is Action.export else _check(plan)
 
 
 def _train(plan: Plan, console: Console) -> int:
     """Write the run folder and execute it; returns the exit code of this run."""
-    print(_summarise(plan))
+    tell(_summarise(plan))
     if code := _write(plan, done=f"Run folder: {plan.folder.path}"):
         return code
     try:
         mark_checkpoints(plan.keys, plan.folder.read_record())
-        record = worker.execute(plan.folder, console=console, secret_env=plan.secret_env)
+        record = worker.execute(
+            plan.folder,
+            console=console,
+            secret_env=plan.secret_env,
+            expect_fingerprint=fingerprint(plan.keys),
+        )
     except (RunFolderError, OSError) as error:
-        print(error, file=sys.stderr)
+        tell(str(error), file=sys.stderr)
         return EXIT_CONFIG
     return worker.exit_code(record)
 
@@ -136,12 +151,12 @@ def _write(plan: Plan, *, done: str) -> int:
     try:
         write_run_folder(plan)
     except OSError as error:
-        print(f"The run folder {plan.folder.path} cannot be written: {error.strerror}.", file=sys.stderr)
+        tell(f"The run folder {plan.folder.path} cannot be written: {error.strerror}.", file=sys.stderr)
         return EXIT_CONFIG
     except RunFolderError as error:
-        print(error, file=sys.stderr)
+        tell(str(error), file=sys.stderr)
         return EXIT_CONFIG
-    print(done)
+    tell(done)
     return 0
 
 
@@ -167,10 +182,10 @@ def _check(plan: Plan) -> int:
             check=False,
         )
     if child.returncode == 0:
-        print("Checked: MaxText accepts this configuration and resolves it as composed.")
+        tell("Checked: MaxText accepts this configuration and resolves it as composed.")
         return 0
     problem = Problem(what=f"MaxText does not accept this configuration: {_reason(child.stderr)}")
-    print(format_refusal([problem]), file=sys.stderr)
+    tell(format_refusal([problem]), file=sys.stderr)
     return EXIT_CONFIG
 
 

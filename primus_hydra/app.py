@@ -1,5 +1,6 @@
 """The flow: compose -> flatten -> check -> export -> run. Hydra composes; each step is one call."""
 
+import copy
 import importlib.metadata
 import os
 from collections.abc import Sequence
@@ -11,12 +12,13 @@ import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
 from primus_hydra import destination
 from primus_hydra.environment import Environment, layer_environment
 from primus_hydra.errors import ConfigError, Problem
-from primus_hydra.export import SECRET_KEYS, Batch, Plan, Point, check_conflicts, check_reserved, complete_keys
+from primus_hydra.export import Batch, Plan, Point, check_conflicts, check_reserved, complete_keys
 from primus_hydra.flatten import Composition, flatten
 from primus_hydra.layers import read_image_environment
 from primus_hydra.maxtext.keys import installed_version, package_dir
@@ -26,7 +28,7 @@ from primus_hydra.naming import default_run_dir, default_sweep_dir, sweep_point_
 from primus_hydra.origins import Origin, trace_origins
 from primus_hydra.paths import conf_dir
 from primus_hydra.platforms import detect_machine
-from primus_hydra.redaction import secret_values
+from primus_hydra.redaction import SECRET_KEYS, is_secret_name
 from primus_hydra.resolvers import register_resolvers
 from primus_hydra.rules import RuleContext, evaluate
 from primus_hydra.runs import RunFolder
@@ -45,11 +47,12 @@ register_resolvers()
 def compose(config: DictConfig) -> None:
     """Hydra's task: turn one composed configuration into a plan (or the problems with it)."""
     job = HydraConfig.get()
-    overrides = tuple(text.lstrip("+") for text in job.overrides.task)
-    folder = RunFolder(_choose_run_dir(config, overrides))
+    overrides = tuple(text.lstrip("+") for text in _typed_overrides())
+    folder = RunFolder(Path.cwd())
     plan: Plan | None = None
     problems: tuple[Problem, ...] = ()
     try:
+        folder = RunFolder(_choose_run_dir(config, overrides))
         plan = make_plan(config, folder)
     except ConfigError as error:
         problems = error.problems
@@ -68,19 +71,13 @@ def make_plan(config: DictConfig, folder: RunFolder) -> Plan:
         ConfigError: everything that is wrong, all at once.
     """
     job = HydraConfig.get()
-    overrides = list(job.overrides.task)
+    overrides = _typed_overrides()
     choices = {group: str(choice) for group, choice in job.runtime.choices.items() if not group.startswith("hydra")}
     origins = trace_origins(GlobalHydra.instance().config_loader(), str(job.job.config_name), overrides, choices)
     composition, problems = flatten(config, origins, Path.cwd())
     keys, key_origins = complete_keys(composition, folder)
-    environment = layer_environment(
-        composition.settings.platform,
-        explicit_env=_explicit(origins, "platform.env."),
-        explicit_flags=_explicit(origins, "platform.xla_flags."),
-        inherited=os.environ,
-        image=read_image_environment(),
-        maxtext_assets=package_dir() / "assets",
-    )
+    environment, found = _layer_environment(composition, origins)
+    problems += found
     effective = {**load_defaults(), **load_model_keys(str(keys.get("model_name", "default"))), **keys}
     platform = composition.settings.platform
     mesh = plan_mesh(
@@ -90,8 +87,9 @@ def make_plan(config: DictConfig, folder: RunFolder) -> Plan:
         jax_platform=platform.jax_platform,
     )
     problems += _check(composition, folder, keys, effective, key_origins, environment)
-    if any(problem.severity == "refuse" for problem in problems):
-        raise ConfigError([problem for problem in problems if problem.severity == "refuse"])
+    refused = [problem for problem in problems if problem.severity == "refuse"]
+    if refused or environment is None:
+        raise ConfigError(refused)
     return Plan(
         folder=folder,
         keys=keys,
@@ -107,22 +105,67 @@ def make_plan(config: DictConfig, folder: RunFolder) -> Plan:
         overrides=tuple(text.lstrip("+") for text in overrides),
         choices=choices,
         hydra_files={
-            "config.yaml": OmegaConf.to_yaml(config),
+            "config.yaml": OmegaConf.to_yaml(_without_secrets(config)),
             "hydra.yaml": OmegaConf.to_yaml(OmegaConf.create({"hydra": OmegaConf.to_container(job, resolve=False)})),
             "overrides.yaml": OmegaConf.to_yaml(OmegaConf.create(overrides)),
         },
-        secrets=tuple(_find_secrets(composition)),
     )
 
 
+def _typed_overrides() -> list[str]:
+    """The task's overrides as typed: an interpolation in one is not resolved."""
+    return [str(text) for text in OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)]  # type: ignore[union-attr]
+
+
+def _without_secrets(config: DictConfig) -> DictConfig:
+    """A copy that may be written: credentials that a preset holds are taken out."""
+    public = copy.deepcopy(config)
+    with open_dict(public):
+        for name in SECRET_KEYS & public.keys():
+            del public[name]
+        for name in [name for name in public.platform.env if is_secret_name(str(name))]:
+            del public.platform.env[name]
+    return public
+
+
+def _layer_environment(
+    composition: Composition, origins: dict[str, Origin]
+) -> tuple[Environment | None, list[Problem]]:
+    try:
+        environment = layer_environment(
+            composition.settings.platform,
+            explicit_env=_explicit(origins, "platform.env."),
+            explicit_flags=_explicit(origins, "platform.xla_flags."),
+            inherited=os.environ,
+            image=read_image_environment(),
+            maxtext_assets=package_dir() / "assets",
+        )
+    except ConfigError as error:
+        return None, list(error.problems)
+    return environment, list(environment.notes)
+
+
 def _choose_run_dir(config: DictConfig, overrides: Sequence[str]) -> Path:
-    """Absolute path of the run folder: the one that was asked for, or a unique one."""
+    """Absolute path of the run folder: the one that was asked for, or a unique one.
+
+    Raises:
+        ConfigError: what was asked for is no path of this machine.
+    """
     job = HydraConfig.get()
+    name = "sweep.dir" if job.mode == RunMode.MULTIRUN else "run.dir"
+    try:
+        chosen = OmegaConf.select(config, name)
+        folder = Path(chosen).expanduser() if chosen else None
+        if folder is not None:
+            folder.exists()  # raises OSError for a name that no file system takes
+    except (OmegaConfBaseException, OSError, RuntimeError) as error:
+        raise ConfigError([Problem(what=f"{name} cannot be used: {str(error).splitlines()[0]}")]) from error
+    if chosen and "://" in chosen:
+        what = f"{name}={chosen} is not a folder of this machine."
+        raise ConfigError([Problem(what=what, fix="Runs are recorded locally; base_output_directory may be remote.")])
     if job.mode == RunMode.MULTIRUN:
-        sweep_dir = Path(config.sweep.dir).expanduser() if config.sweep.dir else _default_sweep_dir()
-        return sweep_point_dir(sweep_dir.absolute(), int(job.job.num), overrides)
-    chosen = Path(config.run.dir).expanduser() if config.run.dir else default_run_dir(overrides, datetime.now())
-    return chosen.absolute()
+        return sweep_point_dir((folder or _default_sweep_dir()).absolute(), int(job.job.num), overrides)
+    return (folder or default_run_dir(overrides, datetime.now())).absolute()
 
 
 @cache
@@ -137,7 +180,7 @@ def _check(
     keys: dict[str, object],
     effective: dict[str, object],
     origins: dict[str, str],
-    environment: Environment,
+    environment: Environment | None,
 ) -> list[Problem]:
     """Everything that rules, XLA flags and the places to write to have against a configuration."""
     settings = composition.settings
@@ -158,9 +201,12 @@ def _check(
         accept=frozenset(settings.run.accept),
     )
     found = [*evaluate(context, other_rules=destination.RULES), *check_conflicts(keys, origins)]
-    found += [*check_reserved(composition), *environment.notes, *_check_flags(environment)]
+    found += check_reserved(composition)
+    if environment is not None:
+        found += _check_flags(environment)
     if settings.action is not Action.check:
-        found += destination.check_run_folder(folder, keys) + destination.check_checkpoints(keys, context.accept)
+        found += destination.check_run_folder(folder, keys) + destination.check_output_directory(keys)
+        found += destination.check_checkpoints(keys, context.accept)
     return found
 
 
@@ -182,12 +228,6 @@ def _explicit(origins: dict[str, Origin], prefix: str) -> frozenset[str]:
         for key, origin in origins.items()
         if key.startswith(prefix) and origin.layer != "platform"
     )
-
-
-def _find_secrets(composition: Composition) -> list[str]:
-    typed = {name: value or "" for name, value in composition.settings.platform.env.items()}
-    keys = {f"{name}_TOKEN": str(composition.keys[name]) for name in SECRET_KEYS if composition.keys.get(name)}
-    return secret_values({**os.environ, **typed, **keys})
 
 
 def _installed_jax() -> str:

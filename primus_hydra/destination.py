@@ -20,6 +20,15 @@ LENGTH_KEYS = frozenset(
 
 def check_run_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
     """Refuse a folder that cannot be written, holds other files, or belongs to another configuration."""
+    try:
+        return _check_folder(folder, keys)
+    except OSError as error:
+        return [
+            Problem(what=f"The run folder {folder.path} cannot be used: {error.strerror}.", fix="Choose run.dir=DIR.")
+        ]
+
+
+def _check_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
     path = folder.path
     if path.exists() and not path.is_dir():
         return [Problem(what=f"run.dir={path} is a file.", fix="Name a folder that does not exist yet.")]
@@ -43,6 +52,17 @@ def check_run_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem
     return _compare_with(
         folder.run_json, keys, what=f"The run folder {path}", fix="Choose another folder with run.dir=DIR."
     )
+
+
+def check_output_directory(keys: Mapping[str, Any]) -> list[Problem]:
+    """Refuse a local output directory that is a file or lies below one."""
+    base = str(keys["base_output_directory"])
+    if "://" in base:
+        return []
+    existing = next((parent for parent in (Path(base), *Path(base).parents) if parent.exists()), Path("/"))
+    if existing.is_dir():
+        return []
+    return [Problem(what=f"base_output_directory={base} cannot be a folder: {existing} is a file.")]
 
 
 def check_checkpoints(keys: Mapping[str, Any], accept: Set[str]) -> list[Problem]:

@@ -98,6 +98,8 @@ def _collect(
         elif not item.removed and not is_secret_name(name):
             theirs[name] = str(item.value)
     labelled = {**variables, **{f"XLA_FLAGS:{name}": item for name, item in flags.items()}}
+    # A rule tells about MaxText's own variables.
+    told = {name: item for name, item in labelled.items() if not MAXTEXT_VARIABLE.fullmatch(name)}
     return Environment(
         set=ours | {"XLA_FLAGS": format_flags({name: item.value for name, item in flags.items() if not item.removed})},
         unset=tuple(sorted(name for name, item in variables.items() if item.removed)),
@@ -108,7 +110,7 @@ def _collect(
             else item.layer.describe(platform)
             for name, item in labelled.items()
         },
-        notes=(*notes, *describe_conflicts(labelled, leaks.advice, platform)),
+        notes=(*notes, *describe_conflicts(told, leaks.advice, platform)),
     )
 
 

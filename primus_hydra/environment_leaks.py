@@ -1,12 +1,9 @@
 """Variables by which another run, an old session or another tool would reach into this run."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from primus_hydra.maxtext.keys import load_keys
 
 MAXTEXT_VARIABLE = re.compile(r"M_[A-Z0-9_]+")
 """MaxText reads `M_<KEY>` for each of its keys and lets it beat the YAML file (configs/pyconfig.py)."""
@@ -43,19 +40,11 @@ def find_leaks(inherited: Mapping[str, str], *, nodes: int, maxtext_assets: Path
     if nodes == 1:
         reason = "the run has one node; write platform.nodes=N for more"
         advice |= {name: reason for name in _ON_SEVERAL_NODES if name in inherited}
-    advice |= {name: _advise_key(name) for name in inherited if MAXTEXT_VARIABLE.fullmatch(name)}
     wanted: dict[str, str | None] = dict.fromkeys(advice)
+    # The rule stray_maxtext_variable tells about these.
+    wanted |= dict.fromkeys(name for name in inherited if MAXTEXT_VARIABLE.fullmatch(name))
     assets = inherited.get(_ASSETS)
     if not assets or not Path(assets).is_dir():
         wanted[_ASSETS] = str(maxtext_assets)
         advice[_ASSETS] = "there is no such folder"
     return Leaks(wanted=wanted, advice=advice)
-
-
-def _advise_key(variable: str) -> str:
-    key = variable.removeprefix("M_").lower()
-    keys = load_keys()
-    if key in keys:
-        return f"it would change MaxText's key {key} silently; write {key}=<value> instead"
-    closest = difflib.get_close_matches(key, keys, n=1, cutoff=0.75)
-    return f"MaxText has no key {key}" + (f", did you mean {closest[0]}=<value>?" if closest else "")

@@ -21,6 +21,8 @@ class Problem:
     """Name for `run.accept=[...]`; empty where the problem cannot be overruled."""
     severity: Literal["refuse", "warn"] = "refuse"
     """`refuse` stops before anything starts; `warn` is shown and recorded."""
+    scope: Literal["value", "combination"] = "value"
+    """`value`: wrong whatever the other values are, so a sweep stops; `combination`: only this point is left out."""
     evidence: str = ""
     """Source of the fact: an upstream issue, a measurement, a source file."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from primus_hydra.destination import check_run_folder
 from primus_hydra.environment import Environment
 from primus_hydra.errors import Problem, format_problem
 from primus_hydra.flatten import Composition
@@ -15,12 +16,11 @@ from primus_hydra.maxtext.axis_rules import REPLACE_ALL, RULES, rules_to_send
 from primus_hydra.maxtext.keys import installed_version
 from primus_hydra.maxtext.model_files import load_hub_tokenizers, load_model_keys
 from primus_hydra.naming import default_run_name
-from primus_hydra.redaction import redact, redact_all, split_secrets
-from primus_hydra.replay import make_replay_config
-from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic, write_text_atomic
+from primus_hydra.redaction import SECRET_KEYS, is_secret_name, split_secrets
+from primus_hydra.replay import escape_interpolations, make_replay_config, to_omegaconf_yaml
+from primus_hydra.runs import RunFolder, RunFolderError, fingerprint, write_json_atomic, write_text_atomic
+from primus_hydra.schema import PlatformSettings
 
-SECRET_KEYS = frozenset({"hf_access_token"})
-"""MaxText keys that hold a credential: MaxText reads HF_TOKEN itself, so they are never exported."""
 TRAINER_MODULE = "maxtext.trainers.pre_train.train"
 _HEADER = (
     "# Composed by primus_hydra. Run it with the arguments in command.json: MaxText's own model file beats this file.\n"
@@ -61,8 +61,6 @@ class Plan:
     choices: dict[str, str]
     hydra_files: dict[str, str]
     """File name -> text of Hydra's record of the composition."""
-    secrets: tuple[str, ...]
-    """Values that no file may hold."""
 
     @property
     def secret_env(self) -> dict[str, str]:
@@ -182,6 +180,7 @@ def maxtext_arguments(keys: Mapping[str, Any], folder: RunFolder) -> list[str]:
 
 def format_argument(value: Any) -> str:
     """A value as text that OmegaConf's `from_cli` reads back as the same value and type."""
+    value = escape_interpolations(value)
     if isinstance(value, str) and value and OmegaConf.from_cli([f"k={value}"]).k == value:
         return value
     return json.dumps(value)
@@ -199,18 +198,17 @@ def write_run_folder(plan: Plan) -> None:
     folder = plan.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
-        record = redact_all(_first_record(plan), plan.secrets)
+        if problems := check_run_folder(folder, plan.keys):
+            raise RunFolderError(problems[0].what)
         in_file = {key: value for key, value in plan.keys.items() if key != RULES}
-        write_text_atomic(
-            folder.maxtext_yml, redact(_HEADER + OmegaConf.to_yaml(OmegaConf.create(in_file)), plan.secrets)
-        )
-        write_json_atomic(folder.command_json, redact_all(_command(plan), plan.secrets))
+        write_text_atomic(folder.maxtext_yml, _HEADER + to_omegaconf_yaml(in_file))
+        write_json_atomic(folder.command_json, _command(plan))
         replayed = {key: value for key, value in plan.composition.keys.items() if key not in SECRET_KEYS}
-        write_text_atomic(folder.replay_yaml, redact(make_replay_config(plan.composition, replayed), plan.secrets))
+        write_text_atomic(folder.replay_yaml, make_replay_config(plan.composition, replayed))
         folder.hydra_dir.mkdir(exist_ok=True)
         for name, text in plan.hydra_files.items():
-            write_text_atomic(folder.hydra_dir / name, redact(text, plan.secrets))
-        folder.write_record(record | {"attempt": folder.keep_record()})
+            write_text_atomic(folder.hydra_dir / name, text)
+        folder.write_record(_first_record(plan) | {"attempt": folder.keep_record()})
 
 
 def _command(plan: Plan) -> dict[str, Any]:
@@ -226,6 +224,11 @@ def _command(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _public(platform: PlatformSettings) -> dict[str, Any]:
+    """Platform settings that a file may hold."""
+    return asdict(platform) | {"env": {name: value for name, value in platform.env.items() if not is_secret_name(name)}}
+
+
 def _first_record(plan: Plan) -> dict[str, Any]:
     settings = plan.composition.settings
     return {
@@ -236,7 +239,7 @@ def _first_record(plan: Plan) -> dict[str, Any]:
         "choices": plan.choices,
         "composed": {key: {"value": value, "origin": plan.origins[key]} for key, value in plan.keys.items()},
         "private": plan.composition.private,
-        "settings": {"run": asdict(settings.run), "platform": asdict(settings.platform)},
+        "settings": {"run": asdict(settings.run), "platform": _public(settings.platform)},
         "environment": {"inherited": plan.environment.inherited, "sources": plan.environment.sources},
         "fingerprint": fingerprint(plan.keys),
         "accepted_rules": list(settings.run.accept),

@@ -14,7 +14,9 @@ from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.maxtext.values import absolute_path, coerce, is_path_key
 from primus_hydra.origins import Origin
 from primus_hydra.schema import PRIVATE_KEYS, Action, Settings
+from primus_hydra.setting_types import check_settings
 
+_DERIVED_SECTION = "DerivedValues"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _NAMESPACES = ("run", "platform", "sweep", "explain")
 _UNKNOWN_ORIGIN = Origin(layer="config", text="an unknown file")
@@ -57,7 +59,13 @@ def flatten(config: DictConfig, origins: Mapping[str, Origin], typed_in: Path) -
             continue
         origin = origins.get(name, _UNKNOWN_ORIGIN).text
         value, problem = _resolve(config, name, origin)
-        if problem is None and name in PRIVATE_KEYS:
+        if problem is None and name in load_keys() and load_keys()[name].section == _DERIVED_SECTION:
+            problem = Problem(
+                what=f"{name} cannot be set: MaxText computes it from other keys.",
+                fix=_describe_sources(load_keys()[name]),
+                origin=origin,
+            )
+        elif problem is None and name in PRIVATE_KEYS:
             private[name], problem = value, _check_private(name, value, origin)
         elif problem is None and name not in load_keys():
             problem = _explain_unknown(name, value, config, origin)
@@ -81,6 +89,10 @@ def _resolve(config: DictConfig, name: str, origin: str) -> tuple[Any, Problem |
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0].partition("raised while resolving interpolation: ")
         return None, Problem(what=f"The value of {name} cannot be resolved: {reason[2] or reason[0]}", origin=origin)
+
+
+def _describe_sources(key: Key) -> str:
+    return f"Set the keys it is made of instead (MaxText: {key.description or 'derived value'})."
 
 
 def _explain_unknown(name: str, value: Any, config: DictConfig, origin: str) -> Problem:
@@ -109,38 +121,37 @@ def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[S
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for name in _NAMESPACES:
-        missing = [f"{name}.{key}" for key in OmegaConf.missing_keys(config[name])]
+        node = config.get(name)
+        if not isinstance(node, DictConfig) or node._is_none():
+            problems.append(Problem(what=f"{name} is not a mapping of settings.", fix="Set single values instead."))
+            continue
+        missing = OmegaConf.missing_keys(node)
         problems += [
-            Problem(what=f"{key} has to be filled in.", fix="Choose a platform preset, for example platform=mi300x.")
-            for key in missing
+            Problem(
+                what=f"{name}.{key} has to be filled in.",
+                fix="Choose a platform preset, for example platform=mi300x.",
+                origin=origins.get(f"{name}.{key}", _UNKNOWN_ORIGIN).text,
+            )
+            for key in sorted(missing)
         ]
         try:
-            values[name] = None if missing else OmegaConf.to_object(config[name])
+            values[name] = None if missing else OmegaConf.to_object(node)
         except OmegaConfBaseException as error:
             problems.append(Problem(what=f"The settings under {name} cannot be read: {str(error).splitlines()[0]}"))
-    if config.action not in {action.value for action in Action}:
+    try:
+        action = Action(config.action)
+    except (ValueError, OmegaConfBaseException):
         problems.append(
             Problem(
-                what=f"action={config.action} does not exist.",
+                what="The action does not exist.",
                 allowed=f"Actions: {', '.join(action.value for action in Action)}.",
                 origin=origins.get("action", _UNKNOWN_ORIGIN).text,
             )
         )
     if problems:
         return None, problems
-    settings = Settings(action=Action(config.action), **values)
-    for field in ("hang_after_s", "grace_s", "timeout_s"):
-        value = getattr(settings.run, field)
-        if value is not None and value <= 0:
-            origin = origins.get(f"run.{field}", _UNKNOWN_ORIGIN).text
-            problems.append(
-                Problem(
-                    what=f"run.{field}={value:g} would stop every run at once.",
-                    allowed="Allowed: seconds above 0.",
-                    origin=origin,
-                )
-            )
-    return settings, problems
+    settings = Settings(action=action, **values)
+    return settings, list(check_settings(settings, {name: origin.text for name, origin in origins.items()}))
 
 
 def _make_absolute(value: Any, key: Key, typed_in: Path) -> Any:

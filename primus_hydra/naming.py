@@ -1,6 +1,7 @@
 """Names of run folders and runs: readable, safe on every file system, never twice the same."""
 
 import hashlib
+import os
 import re
 import secrets
 from collections.abc import Sequence
@@ -50,5 +51,5 @@ def default_run_name(run_dir: Path) -> str:
     Args:
         run_dir: absolute path; its hash keeps folders of the same name apart in a shared output directory.
     """
-    digest = hashlib.sha256(str(run_dir).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(os.fsencode(run_dir)).hexdigest()[:8]
     return f"{run_dir.name[:_MAX_SLUG_LENGTH]}-{digest}"

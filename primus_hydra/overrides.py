@@ -20,7 +20,11 @@ from primus_hydra.maxtext.keys import Key, load_keys
 from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.paths import list_choices, list_groups
 from primus_hydra.schema import PRIVATE_KEYS, Settings
+from primus_hydra.setting_types import check_setting, list_settings
 
+COMMAND_LINE = "command line"
+_NAMESPACES = tuple(field.name for field in dataclasses.fields(Settings))
+_OPTIONAL_GROUPS = ("data", "precision", "experiment")
 _OPEN_MAPPINGS = ("platform.env.", "platform.xla_flags.")
 _CLAUSE = re.compile(r"^(?P<prefix>\+{0,2})(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)$", re.DOTALL)
 _NOT_TEXT = re.compile(
@@ -53,27 +57,27 @@ def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]
         return text, Problem(
             what=f"{text} is not an option.",
             fix=f"Write overrides without dashes: {flag['name']}={value}",
-            origin="command line",
+            origin=COMMAND_LINE,
         )
+    if text.startswith("~"):
+        return text, _check_deletion(text, line)
     clause = _CLAUSE.match(text)
     if not clause:
-        return (text, None) if "=" in text or text.startswith("~") else (text, _explain_bare_word(text))
-    name = clause["name"]
+        return (text, None) if "=" in text else (text, _explain_bare_word(text))
+    name, root = clause["name"], clause["name"].split(".")[0]
     if name in load_keys() and name in line.groups:
         return text, _explain_shadowed(name, line)
     if name in line.groups:
         return text, _check_choice(name, clause["value"], line)
-    root = name.split(".")[0]
     if root == "hydra":
-        return text, None
+        return text, _check_hydra_setting(name, text)
     if not line.multirun and len(_split_top_level(clause["value"])) > 1 and not _NOT_TEXT.match(clause["value"]):
         return text, _explain_list_of_values(clause)
-    if root in {field.name for field in dataclasses.fields(Settings)}:
+    if root in _NAMESPACES:
         return _rewrite_setting(clause, line)
     if root in PRIVATE_KEYS or root in load_keys():
         return _rewrite_key(clause, load_keys().get(name), line)
-    ours = [*line.groups, *(field.name for field in dataclasses.fields(Settings))]
-    return text, unknown_key(name, f"command line: {text}", ours)
+    return text, unknown_key(name, f"{COMMAND_LINE}: {text}", [*line.groups, *_NAMESPACES])
 
 
 def typed_name(text: str) -> str:
@@ -83,7 +87,9 @@ def typed_name(text: str) -> str:
 
 def _rewrite_key(clause: re.Match[str], key: Key | None, line: CommandLine) -> tuple[str, Problem | None]:
     value = clause["value"]
-    if key is not None and "str" in key.kinds and not key.kinds & {"list", "dict"}:
+    if key is not None and "list[str]" in key.annotation and re.fullmatch(r"\[.*\]", value):
+        value = f"[{','.join(_quote_element(element.strip(), False) for element in _split_top_level(value[1:-1]))}]"
+    elif key is not None and "str" in key.kinds and not key.kinds & {"list", "dict"}:
         value = _quote_text(value, line.multirun, keep_numbers=bool(key.kinds & {"int", "float", "bool"}))
     rewritten = f"++{clause['name']}={value}"
     glued = re.search(r"\s(?P<key>\w+)=", clause["value"])
@@ -91,38 +97,35 @@ def _rewrite_key(clause: re.Match[str], key: Key | None, line: CommandLine) -> t
         return clause.string, Problem(
             what=f"The value of {clause['name']} contains {glued['key']}=: two overrides are glued together.",
             fix="Separate them with a space outside the quotes (before the backslash of a line continuation, too).",
-            origin=f"command line: {clause.string}",
+            origin=f"{COMMAND_LINE}: {clause.string}",
         )
     return rewritten, _check_grammar(clause.string, rewritten)
 
 
 def _rewrite_setting(clause: re.Match[str], line: CommandLine) -> tuple[str, Problem | None]:
-    name = clause["name"]
+    name, typed = clause["name"], f"{COMMAND_LINE}: {clause.string}"
     if name.startswith(_OPEN_MAPPINGS):
         rewritten = f"++{name}={_quote_text(clause['value'], line.multirun)}"
         return rewritten, _check_grammar(clause.string, rewritten)
-    known = _list_settings()
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=3)
+    settings = list_settings()
+    if name not in settings:
+        close = difflib.get_close_matches(name, settings, n=3)
         return clause.string, Problem(
             what=f"{name} is not a setting.",
-            allowed=f"Settings are: {', '.join(sorted(known))}, platform.env.NAME, platform.xla_flags.NAME.",
+            allowed=f"Settings are: {', '.join(sorted(settings))}, platform.env.NAME, platform.xla_flags.NAME.",
             fix=f"Did you mean {' or '.join(close)}?" if close else "",
-            origin=f"command line: {clause.string}",
+            origin=typed,
         )
-    text_typed = name in ("run.dir", "platform.name", "platform.chip", "platform.fp8")
+    text_typed = settings[name] in (str, str | None)
     rewritten = f"{name}={_quote_text(clause['value'], line.multirun) if text_typed else clause['value']}"
-    return rewritten, _check_grammar(clause.string, rewritten)
+    return rewritten, _check_grammar(clause.string, rewritten) or _check_type(name, rewritten, typed)
 
 
-def _list_settings() -> list[str]:
-    names = []
-    for field in dataclasses.fields(Settings):
-        if dataclasses.is_dataclass(field.type):
-            names += [f"{field.name}.{inner.name}" for inner in dataclasses.fields(field.type)]
-        else:
-            names.append(field.name)
-    return names
+def _check_type(name: str, rewritten: str, origin: str) -> Problem | None:
+    parsed = _parse(rewritten)
+    if parsed is None or parsed.is_sweep_override() or "${" in rewritten:
+        return None
+    return check_setting(name, parsed.value(), origin)
 
 
 def _quote_text(value: str, multirun: bool, keep_numbers: bool = False) -> str:
@@ -135,11 +138,11 @@ def _quote_element(element: str, keep_numbers: bool) -> str:
     if element == "" or element == "null" or _NOT_TEXT.match(element):
         return element
     parsed = _parse(f"k={element}")
-    if parsed is not None and (
-        isinstance(parsed.value(), str) or (keep_numbers and isinstance(parsed.value(), int | float))
-    ):
+    value = parsed.value() if parsed is not None else None
+    if value == element or (keep_numbers and isinstance(value, int | float)):
         return element
-    escaped = element.replace("\\'", "'").replace("'", "\\'")
+    # In Hydra's quotes a backslash stands for itself, except before a quote and at the end.
+    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), element)
     return f"'{escaped}'"
 
 
@@ -174,7 +177,7 @@ def _check_grammar(typed: str, rewritten: str) -> Problem | None:
         return Problem(
             what=f"{typed} cannot be read as an override.",
             fix="Put a value that holds spaces, quotes, commas or brackets in quotes of its own: 'key=\"a, b\"'.",
-            origin="command line",
+            origin=COMMAND_LINE,
         )
     return None
 
@@ -184,7 +187,7 @@ def _explain_bare_word(text: str) -> Problem:
     fix = (
         f"Write {name}=VALUE." if name in load_keys() else "Overrides are written key=value; options come from --help."
     )
-    return Problem(what=f"{text!r} stands alone on the command line.", fix=fix, origin="command line")
+    return Problem(what=f"{text!r} stands alone on the command line.", fix=fix, origin=COMMAND_LINE)
 
 
 def _explain_list_of_values(clause: re.Match[str]) -> Problem:
@@ -192,7 +195,7 @@ def _explain_list_of_values(clause: re.Match[str]) -> Problem:
     return Problem(
         what=f"{name}={value} gives several values to one run.",
         fix=f"Add --multirun to try each. For one text with commas write '{name}=\"{value}\"', for a list [{value}].",
-        origin=f"command line: {clause.string}",
+        origin=f"{COMMAND_LINE}: {clause.string}",
     )
 
 
@@ -205,13 +208,34 @@ def _explain_shadowed(name: str, line: CommandLine) -> Problem:
     )
 
 
+def _check_hydra_setting(name: str, text: str) -> Problem | None:
+    if name in ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.output_subdir", "hydra.job.chdir"):
+        return Problem(
+            what=f"{name} is not used: folders are made only when everything was checked.",
+            fix="Write run.dir=DIR for a run, sweep.dir=DIR for a sweep.",
+            origin=f"{COMMAND_LINE}: {text}",
+        )
+    return None
+
+
+def _check_deletion(text: str, line: CommandLine) -> Problem | None:
+    name = typed_name(text)
+    if name in _NAMESPACES or name in line.groups:
+        return Problem(
+            what=f"{text} would remove what every run needs.",
+            fix=f"Leave it out; another choice is {name}=NAME."
+            if name in line.groups
+            else "Set single values instead.",
+            origin=f"{COMMAND_LINE}: {text}",
+        )
+    return None
+
+
 def _check_choice(group: str, value: str, line: CommandLine) -> Problem | None:
     choices = list_choices(line.folders, group)
-    wrong = [
-        name
-        for name in (_split_top_level(value) if line.multirun else [value])
-        if re.fullmatch(r"[\w.\-]+", name) and name not in choices and name != "null"
-    ]
+    names = _split_top_level(value) if line.multirun else [value]
+    allowed = [*choices, "null"] if group in _OPTIONAL_GROUPS else choices
+    wrong = [name for name in names if name not in allowed and not re.search(r"[${(]", name)]
     if not wrong:
         return None
     close = difflib.get_close_matches(wrong[0], choices, n=3, cutoff=0.4)
@@ -220,5 +244,5 @@ def _check_choice(group: str, value: str, line: CommandLine) -> Problem | None:
         allowed=f"Presets of {group}: {', '.join(choices)}.",
         fix=(f"Did you mean {' or '.join(close)}?" if close else "")
         + (" Any other MaxText model: model=model_base model_name=NAME." if group == "model" else ""),
-        origin=f"command line: {group}={value}",
+        origin=f"{COMMAND_LINE}: {group}={value}",
     )

@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "KEY", "KEYS")
+_SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS")
+_SECRET_WORDS = frozenset({"KEY", "KEYS", "APIKEY", "APIKEYS"})
+SECRET_KEYS = frozenset({"hf_access_token"})
+"""MaxText keys that hold a credential: MaxText reads HF_TOKEN itself, so they are never exported."""
 HIDDEN = "<hidden>"
 _TOKEN_SHAPE = re.compile(r"\bhf_[A-Za-z0-9]{20,}\b")
 _MIN_SECRET_LENGTH = 8
@@ -13,9 +16,10 @@ _MIN_SECRET_LENGTH = 8
 def is_secret_name(name: str) -> bool:
     """Whether a variable's value must stay out of everything that we write: HF_TOKEN, WANDB_API_KEY, ...
 
-    Looks at whole words between underscores, so TOKENIZERS_PARALLELISM is not one.
+    The last word decides, so TOKENIZERS_PARALLELISM, MAX_TOKENS and SSH_KEY_DIR are none.
     """
-    return any(word.endswith(_SECRET_ENDINGS) for word in name.upper().split("_"))
+    last = name.upper().rstrip("0123456789").rstrip("_").split("_")[-1]
+    return last.endswith(_SECRET_ENDINGS) or last in _SECRET_WORDS
 
 
 def show_value(name: str, value: str | None) -> str:
@@ -31,8 +35,15 @@ def split_secrets(variables: Mapping[str, str]) -> tuple[dict[str, str], dict[st
 
 
 def secret_values(environment: Mapping[str, str]) -> list[str]:
-    """Secrets of an environment, longest first; short ones are left out, since they would mask ordinary words."""
-    values = {value for name, value in environment.items() if is_secret_name(name) and len(value) >= _MIN_SECRET_LENGTH}
+    """Secrets of an environment, longest first.
+
+    Short values and paths are left out: masking them would garble ordinary words and file names.
+    """
+    values = {
+        value
+        for name, value in environment.items()
+        if is_secret_name(name) and len(value) >= _MIN_SECRET_LENGTH and not value.startswith(("/", "~", "."))
+    }
     return sorted(values, key=len, reverse=True)
 
 

@@ -1,13 +1,17 @@
 """The program as a person types it: exit codes, messages, what is left behind."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.conftest import RunCli
+from tests.conftest import REPOSITORY, RunCli
 
 AMD = ("platform=mi300x", "action=export")
 
@@ -236,21 +240,120 @@ def test_maxtexts_model_file_is_not_contradicted_without_the_flag(run_cli: RunCl
 
 def test_secrets_are_written_nowhere(run_cli: RunCli, tmp_path: Path) -> None:
     sentinel = "hf_SENTINEL0123456789abcdef"
-    done = run_cli(
-        "model=tiny",
-        "action=export",
+    mine = tmp_path / "mine" / "experiment" / "leaky.yaml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("# @package _global_\nhf_access_token: ${oc.env:MY_TOKEN}\n", encoding="utf-8")
+    typed = (
         f"hf_access_token={sentinel}",
         f"platform.env.WANDB_API_KEY={sentinel}2",
-        f"run.dir={tmp_path / 'run'}",
-        env={"MY_TOKEN": f"{sentinel}3"},
+        "platform.env.DB_PASSWORD=SENTINEL",
     )
-    assert done.code == 0, done.err
-    assert "HF_TOKEN" in done.err
-    refused = run_cli(f"hf_acess_token={sentinel}")
+    preset = ("--config-dir", str(mine.parents[1]), "experiment=leaky", "action=export")
+    env = {"MY_TOKEN": f"{sentinel}3"}
+    done = [
+        run_cli("model=tiny", *typed, "action=export", env=env),
+        run_cli(*preset, env=env),
+        run_cli("--multirun", *typed, "steps=4,5", "action=export", env=env),
+        run_cli("model=tiny", *typed, "action=explain", env=env),
+    ]
+    assert [one.code for one in done] == [0, 0, 0, 0], [one.err for one in done]
+    assert "HF_TOKEN" in done[0].err
+    refused = run_cli(f"hf_acess_token={sentinel}", "steps=${oc.env:MY_TOKEN}", env=env)
     assert refused.code == 2
-    written = [file.read_text(encoding="utf-8") for file in tmp_path.rglob("*") if file.is_file()]
-    assert len(written) >= 6
-    assert not [text for text in [*written, done.out, done.err, refused.err] if "SENTINEL" in text]
+    mine.unlink()
+    written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(written) >= 20
+    assert not [text for text in written if b"SENTINEL" in text]
+    assert not [path for path in tmp_path.rglob("*") if "SENTINEL" in path.name]
+    assert not [one for one in [*done, refused] if "SENTINEL" in one.out + one.err]
+
+
+def test_a_secret_that_equals_an_ordinary_word_changes_nothing(run_cli: RunCli, tmp_path: Path) -> None:
+    env = {"API_KEY": "synthetic", "ISSUE_KEY": "override_model_config", "DATA_KEY": str(tmp_path)}
+    keys = _export(run_cli, tmp_path / "run", "model=tiny", env=env)
+    assert keys["dataset_type"] == "synthetic"
+    assert keys["override_model_config"] is True
+    assert keys["metrics_file"] == str(tmp_path / "run" / "metrics.jsonl")
+
+
+def test_problems_of_all_kinds_are_told_together(run_cli: RunCli) -> None:
+    wrong = (
+        "lr=3",
+        "quantization=bad",
+        "remat_policy=fulll",
+        "platform.env.M_STEPS=3",
+        "run.grace_s=-1",
+        "action=export",
+    )
+    done = run_cli(*wrong)
+    assert done.code == 2
+    assert done.err.startswith("Nothing was started: 5 problems.")
+
+
+def test_interpolations_that_fail_and_odd_folders_are_explained(run_cli: RunCli, tmp_path: Path) -> None:
+    for typed in ("prompt=${nope}", "run.dir=~nouser/x", "run.dir=gs://b/x", f"run.dir={'x' * 300}", "action=${nope}"):
+        done = run_cli(typed, "model=tiny")
+        assert done.code == 2, typed
+        assert "Nothing was started" in done.err, typed
+        assert "Traceback" not in done.err, typed
+
+
+def test_text_that_looks_like_an_interpolation_stays_text(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("model=tiny", r"prompt=\${steps}", "action=export", f"run.dir={tmp_path / 'run'}")
+    assert done.code == 0, done.err
+    assert r"\${steps}" in (tmp_path / "run" / "maxtext.yml").read_text(encoding="utf-8")
+    again = run_cli("--config-dir", str(tmp_path / "run"), "--config-name", "replay", "action=explain")
+    assert yaml.safe_load(again.out)["prompt"] == "${steps}"
+
+
+def test_options_may_stand_between_overrides(run_cli: RunCli) -> None:
+    done = run_cli("model=tiny", "--cfg", "job", "steps=5")
+    assert done.code == 0, done.err
+    assert yaml.safe_load(done.out)["steps"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("model/broken.yaml", b"a: [1\n", "cannot be read"),
+        ("model/latin.yaml", b"a: \xe9\n", "not UTF-8"),
+        ("model/list.yaml", b"- steps\n", "no mapping"),
+        ("config.yaml", b"steps: 3\n", "primary config"),
+    ],
+)
+def test_a_preset_file_that_cannot_be_read_is_named(
+    run_cli: RunCli, tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    file = tmp_path / "mine" / name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    done = run_cli("--config-dir", str(tmp_path / "mine"), "action=explain")
+    assert done.code == 2
+    assert str(file) in done.err
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+    command = f"'{sys.executable}' -m primus_hydra action=explain explain.defaults=true | head -1"
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_ctrl_c_before_anything_started_is_told_in_one_line(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-m", "primus_hydra", "experiment=llama3_8B", "platform=mi300x", "action=check"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        started.stdout.readline()  # the summary: everything is composed, MaxText is about to be asked
+        started.send_signal(signal.SIGINT)
+        _, err = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert err.endswith("Interrupted.\n")
+    assert "Traceback" not in err
 
 
 def test_a_folder_without_permission_is_told(run_cli: RunCli, tmp_path: Path) -> None:

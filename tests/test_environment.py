@@ -231,12 +231,10 @@ def test_one_spelling_of_the_memory_fraction_is_left(
     assert {key: child[full] for key, full in spellings.items() if child.get(full)} == {name: value}
 
 
-def test_variables_that_would_change_maxtext_keys_are_removed_and_told() -> None:
+def test_variables_that_would_change_maxtext_keys_are_removed_and_left_to_the_rule_to_tell() -> None:
     environment = layer(gpu(), {"M_STEPS": "7", "M_STEPZ": "9", "M_": "x", "m_steps": "3", "HOMEM_STEPS": "1"})
     assert environment.unset == ("M_STEPS", "M_STEPZ")
-    assert "M_STEPS=7 in the environment is removed" in told(environment)
-    assert "write steps=<value> instead" in told(environment)
-    assert "MaxText has no key stepz, did you mean steps" in told(environment)
+    assert "M_STEP" not in told(environment)
 
 
 def test_leftovers_of_another_session_are_removed() -> None:
@@ -291,7 +289,7 @@ def test_secrets_reach_the_child_and_nothing_that_is_written() -> None:
     assert secret == {"WANDB_API_KEY": "SENTINEL"}
     written = [public, environment.unset, environment.inherited, environment.sources, told(environment)]
     assert "SENTINEL" not in repr(written)
-    assert "M_HF_ACCESS_TOKEN=<hidden>" in told(environment)
+    assert "M_HF_ACCESS_TOKEN" in environment.unset
 
 
 def test_every_name_that_cannot_be_set_this_way_is_refused_at_once() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from primus_hydra.overrides import CommandLine, rewrite_override, typed_name
 from primus_hydra.paths import conf_dir
@@ -27,6 +28,9 @@ SWEEP = CommandLine(folders=(conf_dir(),), multirun=True)
         ("quantization=${platform.fp8}", "++quantization=${platform.fp8}"),
         ("hf_train_files=/a/b (c)/*.txt", "++hf_train_files='/a/b (c)/*.txt'"),
         ("hf_train_files=it's.txt", "++hf_train_files='it\\'s.txt'"),
+        ("prompt=str(x)", "++prompt='str(x)'"),
+        ("prompt= a ", "++prompt=' a '"),
+        ("stop_strings=[1e3,b]", "++stop_strings=['1e3',b]"),
         ("mlp_activations=[silu,linear]", "++mlp_activations=[silu,linear]"),
         ("dpo.dpo_beta=0.1", "++dpo.dpo_beta=0.1"),
         ("platform.env.FOO=.97", "++platform.env.FOO='.97'"),
@@ -78,6 +82,18 @@ def test_a_typo_is_refused_in_every_form(typed: str) -> None:
         ("--steps", "steps=VALUE"),
         ("steps", "Write steps=VALUE"),
         ("run.dri=x", "run.dir"),
+        ("run.accept=no_gpu", "Write run.accept=[no_gpu]"),
+        ("run.hang_after_s=abc", "a number"),
+        ("run.grace_s=nan", "a number, at least"),
+        ("run.warmup_steps=-1", "a whole number, at least 0"),
+        ("run.trainer=[]", "at least the program"),
+        ("platform.devices_per_node=0", "at least 1"),
+        ("platform.jax_platform=tpu", "rocm, cpu"),
+        ("action=fly", "train, check, export, explain"),
+        ("platform=null", "no preset platform=null"),
+        ("~run", "Set single values instead"),
+        ("~platform", "another choice is platform=NAME"),
+        ("hydra.run.dir=x", "run.dir=DIR"),
         ("model=llama3_9B", "llama3_8B"),
         ("model=lama3-8b", "model=model_base model_name=NAME"),
         ("remat_policy=full,minimal", "--multirun"),
@@ -89,7 +105,7 @@ def test_a_typo_is_refused_in_every_form(typed: str) -> None:
 def test_a_wrong_override_says_what_to_write(typed: str, words: str) -> None:
     _, problem = rewrite_override(typed, ONE)
     assert problem is not None
-    assert words in f"{problem.what} {problem.fix}"
+    assert words in f"{problem.what} {problem.allowed} {problem.fix}"
 
 
 def test_a_users_preset_folder_named_like_a_key_is_explained(tmp_path: Path) -> None:
@@ -106,3 +122,12 @@ def test_a_users_preset_folder_named_like_a_key_is_explained(tmp_path: Path) -> 
 )
 def test_typed_name_drops_the_decoration(typed: str, name: str) -> None:
     assert typed_name(typed) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["a\\b", "\\(a\\)", "\\\\server\\share", "end\\", 'a"b', "it's", "x\\'y", "a=b", "{a}", "007", "é ü"]
+)
+def test_hydra_reads_back_exactly_what_was_typed(text: str) -> None:
+    rewritten, problem = rewrite_override(f"prompt={text}", ONE)
+    assert problem is None
+    assert OverridesParser.create().parse_override(rewritten).value() == text

@@ -35,3 +35,14 @@ def expected_rules(composed: Mapping[str, Any], model: Mapping[str, Any], base: 
     if composed.get(REPLACE_ALL, model.get(REPLACE_ALL, False)):
         return sent
     return merge_rules(base.get(RULES) or [], sent)
+
+
+def is_rule_list(value: Any) -> bool:
+    """Whether a value has the shape of sharding rules: [[axis, mesh axis or list of mesh axes], ...]."""
+    return isinstance(value, list | tuple) and all(
+        isinstance(rule, list | tuple)
+        and len(rule) == 2
+        and isinstance(rule[0], str)
+        and (rule[1] is None or isinstance(rule[1], str | list | tuple))
+        for rule in value
+    )

@@ -1,12 +1,15 @@
 """Values of MaxText's keys: from the text or YAML that a person wrote to the type that MaxText declares."""
 
 import difflib
+import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from primus_hydra.errors import Problem
+from primus_hydra.maxtext.axis_rules import RULES, is_rule_list
 from primus_hydra.maxtext.keys import Key
 
 _UNFILLED = ("???", "<changeme>")
@@ -17,6 +20,12 @@ _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "lt": (operator.lt, "less than"),
 }
 _MAX_LISTED = 32
+_ITEM = re.compile(r"list\[(str|int)\]")
+_AT_LEAST_ONE = frozenset(
+    {"max_target_length", "vocab_size", "base_emb_dim", "base_num_decoder_layers", "base_num_query_heads"}
+)
+"""Sizes that MaxText declares as plain integers and that make no sense below 1."""
+_MAX_INT = 2**63 - 1
 _KIND_NAMES = {
     "bool": "true or false",
     "int": "a whole number",
@@ -44,11 +53,17 @@ def coerce(value: Any, key: Key, origin: str) -> tuple[Any, Problem | None]:
             value, key, origin, what=f"{key.name} has to be filled in: its value is still {value!r}."
         )
     if value is None or _means_null(value, key):
-        return (None, None) if key.nullable or not key.kinds else (value, _problem(value, key, origin))
+        return (
+            (None, None)
+            if key.nullable or (not key.kinds and key.name != RULES)
+            else (value, _problem(value, key, origin))
+        )
     converted = _convert(value, key)
     if converted is None:
         return value, _problem(value, key, origin)
     if key.choices and converted not in key.choices:
+        return value, _problem(value, key, origin)
+    if isinstance(converted, int) and (converted > _MAX_INT or (key.name in _AT_LEAST_ONE and converted < 1)):
         return value, _problem(value, key, origin)
     if not all(_BOUNDS[name][0](converted, limit) for name, limit in key.bounds if isinstance(converted, int | float)):
         return value, _problem(value, key, origin)
@@ -69,8 +84,13 @@ def _means_null(value: Any, key: Key) -> bool:
 
 def _convert(value: Any, key: Key) -> Any:
     """The value in the first of the key's kinds that can hold it; None where none can."""
+    if key.name == RULES:
+        return value if is_rule_list(value) else None
     if not key.kinds:
         return value
+    if isinstance(value, list | tuple) and (item := _ITEM.search(key.annotation)):
+        items = [_CONVERTERS[item[1]](element) for element in value]
+        return None if None in items else items
     for kind, convert in _CONVERTERS.items():
         if kind in key.kinds:
             converted = convert(value)
@@ -91,8 +111,10 @@ def _to_int(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
-        number = _to_float(value)
-        return None if number is None else _to_int(number)
+        try:
+            return int(value.replace("_", ""))
+        except ValueError:
+            return _to_int(_to_float(value))
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
     return value if isinstance(value, int) else None
@@ -102,9 +124,10 @@ def _to_float(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _to_str(value: Any) -> str | None:
@@ -137,7 +160,10 @@ def describe_allowed(key: Key) -> str:
         more = len(key.choices) - _MAX_LISTED
         return f"Allowed: {names}{f' and {more} more' if more > 0 else ''}{' or null' if key.nullable else ''}."
     kinds = [_KIND_NAMES[kind] for kind in _CONVERTERS if kind in key.kinds]
+    if key.name == RULES:
+        return "Allowed: a list of [logical axis, mesh axis or list of mesh axes], such as [[mlp,[fsdp]]]."
     limits = [f"{_BOUNDS[name][1]} {limit:g}" for name, limit in key.bounds]
+    limits += ["at least 1"] if key.name in _AT_LEAST_ONE else []
     allowed = " ".join([" or ".join(kinds), " and ".join(limits)]).strip()
     return f"Allowed: {allowed}{' or null' if key.nullable else ''}."
 

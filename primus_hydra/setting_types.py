@@ -1,0 +1,102 @@
+"""Types and limits of our own settings, so that a wrong one is told like any other problem."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from primus_hydra.errors import Problem
+from primus_hydra.schema import Settings
+
+_KINDS = {
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+    list: "a list such as [a,b]",
+    bool: "true or false",
+    NoneType: "null",
+}
+_MINIMUM = {
+    "run.hang_after_s": 0.001,
+    "run.timeout_s": 0.001,
+    "run.grace_s": 0.001,
+    "run.warmup_steps": 0,
+    "platform.devices_per_node": 1,
+    "platform.nodes": 1,
+    "platform.memory_per_device_bytes": 1,
+}
+"""Setting -> the least value that makes sense."""
+_CHOICES = {"platform.jax_platform": ("rocm", "cpu")}
+"""Text settings with a closed list of values."""
+
+
+def list_settings() -> dict[str, Any]:
+    """Dotted name -> type of every setting of ours."""
+    settings: dict[str, Any] = {}
+    for field, namespace in get_type_hints(Settings).items():
+        hints = get_type_hints(namespace) if dataclasses.is_dataclass(namespace) else {}
+        settings |= {f"{field}.{name}": hint for name, hint in hints.items()} or {field: namespace}
+    return settings
+
+
+def check_setting(name: str, value: Any, origin: str) -> Problem | None:
+    """Whether a setting can hold the value.
+
+    Args:
+        name: dotted name, such as `run.dir`.
+        value: as Hydra parsed it from the command line, or as it was composed.
+        origin: where it was set.
+    """
+    expected = list_settings()[name]
+    choices = _CHOICES.get(name) or ([member.name for member in expected] if _is_enum(expected) else None)
+    if choices:
+        value = value.name if isinstance(value, Enum) else value
+        allowed = "" if value in choices else f"Allowed: {', '.join(choices)}."
+    else:
+        allowed = "" if any(_fits(value, kind) for kind in _members(expected)) else _describe(expected)
+    if not allowed and name in _MINIMUM and value is not None and not _reaches(value, _MINIMUM[name]):
+        allowed = (
+            f"Allowed: {_describe(expected).removeprefix('Allowed: ').removesuffix('.')}, at least {_MINIMUM[name]:g}."
+        )
+    if name == "run.trainer" and value == []:
+        allowed = "Allowed: a list with at least the program, or null."
+    if not allowed:
+        return None
+    takes_list = list in [get_origin(kind) for kind in _members(expected)] and isinstance(value, str)
+    fix = f"Write {name}=[{value}]." if takes_list else ""
+    return Problem(what=f"{name}={value} is not a value for this setting.", allowed=allowed, fix=fix, origin=origin)
+
+
+def check_settings(settings: Settings, origins: dict[str, str]) -> Iterator[Problem]:
+    """What is wrong with composed settings; values from preset files pass only here."""
+    for name in list_settings():
+        namespace, _, field = name.rpartition(".")
+        value = getattr(getattr(settings, namespace), field) if namespace else getattr(settings, field)
+        problem = check_setting(name, value, origins.get(name, "a preset file"))
+        if problem is not None:
+            yield problem
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enum)
+
+
+def _members(expected: Any) -> tuple[Any, ...]:
+    return get_args(expected) if isinstance(expected, UnionType) else (expected,)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    base = get_origin(kind) or kind
+    if isinstance(value, bool):
+        return base is bool
+    return isinstance(value, int | float if base is float else base)
+
+
+def _reaches(value: Any, minimum: float) -> bool:
+    return math.isfinite(value) and value >= minimum
+
+
+def _describe(expected: Any) -> str:
+    return f"Allowed: {' or '.join(_KINDS.get(get_origin(kind) or kind, 'a mapping') for kind in _members(expected))}."
