@@ -64,6 +64,19 @@ def _read(file: Path) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in ("defaults", "hydra")}
 
 
+def find_unquoted(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Environment variables and XLA flags of a preset file that YAML read as a number or a truth value.
+
+    Their text is lost by then (`010` is 8, `1.50` is 1.5), so they have to be quoted.
+    """
+    platform = content.get("platform")
+    for group in ("env", "xla_flags"):
+        values = platform.get(group) if isinstance(platform, Mapping) else None
+        for name, value in (values if isinstance(values, Mapping) else {}).items():
+            if value is not None and not isinstance(value, str):
+                yield f"platform.{group}.{name}", value
+
+
 def _describe_file(file: Path, group: str, choices: Mapping[str, str]) -> str:
     """A path (relative for the shipped presets) with the choice through which it came."""
     shipped = conf_dir()

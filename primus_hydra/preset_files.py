@@ -8,6 +8,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from primus_hydra.errors import Problem
+from primus_hydra.origins import find_unquoted
 
 _PRIMARY = "config"
 
@@ -37,6 +38,13 @@ def check_preset_folder(folder: Path, config_name: str | None) -> Iterator[Probl
         reason = _explain_unreadable(file)
         if reason:
             yield Problem(what=f"The preset {file} cannot be read: {reason}", origin=str(file))
+            continue
+        for name, value in find_unquoted(yaml.safe_load(file.read_text(encoding="utf-8")) or {}):
+            yield Problem(
+                what=f"{name} is {value!r}, which YAML does not read as text, so the text that was written is lost.",
+                fix="Put the value in quotes.",
+                origin=str(file),
+            )
 
 
 def _explain_unreadable(file: Path) -> str:

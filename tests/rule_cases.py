@@ -13,6 +13,8 @@ _AMD: Scene = {"_platform": "mi300x", "hardware": "gpu", "attention": "cudnn_fla
 _MI355X: Scene = {**_AMD, "_platform": "mi355x"}
 _MOE: Scene = {**_AMD, "model_name": "mixtral-8x7b", "capacity_factor": 1.25}
 _TRAIN: Scene = {**_AMD, "_action": "train", "_machine": ("gfx942",) * 8, "_te": True}
+TWO_NODES: Scene = {**_TRAIN, "skip_jax_distributed_system": False, "_nodes": 2}
+READY = {"JAX_COORDINATOR_IP": "10.0.0.1", "JAX_COORDINATOR_PORT": "12345", "NNODES": "2", "NODE_RANK": "1"}
 _HF: Scene = {"dataset_type": "hf", "hf_path": "allenai/c4"}
 
 CASES: dict[str, tuple[Scene, Scene]] = {
@@ -33,6 +35,10 @@ CASES: dict[str, tuple[Scene, Scene]] = {
     "attention_te_packing": (
         {**_AMD, "hardware": "gpu_multiprocess", "max_segments_per_seq": -1},
         {**_AMD, "hardware": "gpu_multiprocess", "max_segments_per_seq": 32},
+    ),
+    "attention_sparse_indexer": (
+        {**_AMD, "model_name": "deepseek4-tiny"},
+        {**_AMD, "model_name": "deepseek4-tiny", "attention": "dot_product"},
     ),
     "attention_te_shardy": ({**_AMD, "shardy": False}, {**_AMD, "shardy": False, "_jax": "0.9.2"}),
     "transformer_engine_missing": ({**_TRAIN, "_te": False}, _TRAIN),
@@ -71,6 +77,10 @@ CASES: dict[str, tuple[Scene, Scene]] = {
         {**_MOE, "quantization": "nanoo_fp8", "_maxtext": "0.2.4"},
         {**_MOE, "quantization": "nanoo_fp8", "_maxtext": "0.2.5"},
     ),
+    "moe_fp8_not_verified": (
+        {**_MOE, "quantization": "nanoo_fp8"},
+        {**_MOE, "quantization": "nanoo_fp8", "_maxtext": "0.2.4"},
+    ),
     "gemma4_moe_fp8": (
         {**_AMD, "model_name": "gemma4-26b", "quantization": "nanoo_fp8"},
         {**_AMD, "model_name": "gemma4-31b", "quantization": "nanoo_fp8"},
@@ -90,6 +100,7 @@ CASES: dict[str, tuple[Scene, Scene]] = {
         {"skip_jax_distributed_system": False},
         {"skip_jax_distributed_system": False, "_env": {"JOB_INDEX": "0"}},
     ),
+    "multi_node_without_coordinator": (TWO_NODES, {**TWO_NODES, "_env": READY}),
     "no_gpu": ({**_TRAIN, "_machine": ()}, {**_TRAIN, "_machine": (), "_action": "export"}),
     "wrong_chip": ({**_TRAIN, "_machine": ("gfx950",) * 8}, _TRAIN),
     "too_few_gpus": ({**_TRAIN, "_machine": ("gfx942",) * 4}, {**_TRAIN, "_machine": ("gfx942",) * 4, "_devices": 4}),
@@ -119,7 +130,15 @@ CASES: dict[str, tuple[Scene, Scene]] = {
         {"per_device_batch_size": 1.0, "max_target_length": 100, "num_vocab_tiling": 8},
         {"per_device_batch_size": 1.0, "max_target_length": 128, "num_vocab_tiling": 8},
     ),
+    "scan_layers_illegal": (
+        {**_AMD, "model_name": "qwen3-vl-30b-a3b", "scan_layers": True},
+        {**_AMD, "model_name": "qwen3-vl-30b-a3b", "scan_layers": False},
+    ),
     "moe_megablox_on_amd": (_MOE, {**_MOE, "sparse_matmul": False}),
+    "moe_dense_without_capacity": (
+        {**_MOE, "sparse_matmul": False, "capacity_factor": -1.0},
+        {**_MOE, "sparse_matmul": False},
+    ),
     "moe_sparse_matmul_on_amd": ({**_MOE, "megablox": False}, {**_MOE, "megablox": False, "sparse_matmul": False}),
     "data_files_missing": (
         {"dataset_type": "hf", "hf_path": "json", "hf_train_files": "{tmp}/*.jsonl"},
@@ -148,6 +167,10 @@ CASES: dict[str, tuple[Scene, Scene]] = {
         {**_HF, "tokenizer_path": "qwen3-tokenizer", "vocab_size": 151936},
     ),
     "steps_not_positive": ({"steps": 0}, {"steps": -1, "learning_rate_schedule_steps": 5}),
+    "steps_from_empty_schedule": (
+        {"steps": -1, "learning_rate_schedule_steps": 0},
+        {"steps": -1, "learning_rate_schedule_steps": 5},
+    ),
     "profiler_window_too_late": (
         {"profiler": "xplane", "skip_first_n_steps_for_profiler": 3, "steps": 3},
         {"profiler": "xplane", "skip_first_n_steps_for_profiler": 3, "steps": 8},

@@ -319,6 +319,7 @@ def test_options_may_stand_between_overrides(run_cli: RunCli) -> None:
         ("model/latin.yaml", b"a: \xe9\n", "not UTF-8"),
         ("model/list.yaml", b"- steps\n", "no mapping"),
         ("config.yaml", b"steps: 3\n", "primary config"),
+        ("platform/octal.yaml", b"platform: {env: {D: 010}}\n", "platform.env.D is 8"),
     ],
 )
 def test_a_preset_file_that_cannot_be_read_is_named(

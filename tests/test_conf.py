@@ -179,6 +179,14 @@ def test_a_moe_preset_takes_the_path_without_sparse_kernels(preset: str) -> None
     assert (config.megablox, config.sparse_matmul, config.capacity_factor) == (False, False, MOE[preset])
 
 
+@pytest.mark.parametrize("platform", CHIPS)
+def test_any_model_avoids_sparse_kernels_on_amd_unless_told_otherwise(platform: str) -> None:
+    config = compose_on(platform, "model=model_base", "++model_name=gpt-oss-20b")
+    assert (config.megablox, config.sparse_matmul) == (False, False)
+    config = compose_on(platform, "model=mixtral_8x7B", "++megablox=true", "++sparse_matmul=true")
+    assert (config.megablox, config.sparse_matmul) == (True, True)
+
+
 def test_grok1_keeps_its_whole_architecture() -> None:
     config = compose_on("mi300x", "model=grok1")
     expected = {

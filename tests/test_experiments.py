@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,22 @@ from primus_hydra.maxtext.keys import load_keys, package_dir
 from primus_hydra.paths import conf_dir, list_choices
 from primus_hydra.resolvers import register_resolvers
 from primus_hydra.schema import register
+from tests.conftest import RunCli
 
 HERE = Path(__file__).parent
 RECIPES: dict[str, dict[str, Any]] = json.loads((HERE / "golden" / "recipes.json").read_text())
 EXPERIMENTS = list_choices([conf_dir()], "experiment")
 NOT_IN_THIS_MAXTEXT = "pure_nnx_decoder"
 ONLY_ON = {"llama3.1_405B": "mi355x", "llama3.1_405B_fp8": "mi355x", "grok1_fp8": "mi300x"}
+
+NEEDS = {
+    "scan_layers=false": {
+        *("gemma4-e2b", "gemma4-e4b", "qwen3-omni-30b-a3b", "qwen3-vl-2b", "qwen3-vl-4b", "qwen3-vl-30b-a3b"),
+        *("weaver-max", "weaver-mini"),
+    },
+    "attention=dot_product": {"deepseek-custom", "deepseek3.2-671b", "deepseek4-284b", "deepseek4-tiny"},
+}
+"""What the rules tell to write -> the models that need it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,6 +44,20 @@ def hydra_app() -> Iterator[None]:
     register_resolvers()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         yield
+
+
+def load_in_child(script: str, folder: Path, configurations: Mapping[str, Any]) -> dict[str, str | None]:
+    """Name -> None where MaxText's own loader accepts the configuration, else what it says; on eight devices."""
+    source, target = folder / "configurations.json", folder / "outcomes.json"
+    source.write_text(json.dumps(configurations))
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "MAXTEXT_ASSETS_ROOT": str(package_dir() / "assets")}
+    environment |= {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [sys.executable, str(HERE / "children" / script), str(source), str(target)]
+    child = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert child.returncode == 0, child.stderr[-2000:]
+    outcomes: dict[str, str | None] = json.loads(target.read_text())
+    return outcomes
 
 
 def experiment_of(recipe: dict[str, Any]) -> str:
@@ -110,11 +134,23 @@ def test_the_first_comment_line_of_an_experiment_is_the_command_that_runs_it(exp
     words = shlex.split(command.removeprefix("# "))
     assert words[:3] == ["python", "-m", "primus_hydra"]
     assert f"experiment={experiment}" in words
-    assert all(word.split("=")[0] in {"experiment", "platform", "model", *load_keys()} for word in words[3:])
+    names = {"experiment", "platform", "platform.nodes", "model", *load_keys()}
+    assert all(word.split("=")[0] in names for word in words[3:])
     platform = (
         [] if any(word.startswith("platform=") for word in words) else [f"platform={ONLY_ON.get(experiment, 'mi300x')}"]
     )
     assert flat_keys(compose("config", overrides=[*words[3:], *platform]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_command_of_an_experiment_is_refused_by_no_rule(experiment: str, run_cli: RunCli) -> None:
+    command = (conf_dir() / "experiment" / f"{experiment}.yaml").read_text().splitlines()[1]
+    words = shlex.split(command.removeprefix("# "))[3:]
+    platform = "cpu" if experiment == "demo" else ONLY_ON.get(experiment, "mi300x")
+    finished = run_cli(*words, f"platform={platform}", "action=export")
+    assert finished.code == 0, finished.err
+    assert "cannot fit" not in finished.err
 
 
 def test_a_choice_on_the_command_line_beats_the_experiment() -> None:
@@ -153,14 +189,30 @@ def test_maxtext_itself_accepts_every_recipe(tmp_path: Path) -> None:
             "log_config": False,
         }
     configurations["demo"] = flat_keys(compose("config", overrides=["experiment=demo"]))
-    source, target = tmp_path / "configurations.json", tmp_path / "outcomes.json"
-    source.write_text(json.dumps(configurations))
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "MAXTEXT_ASSETS_ROOT": str(package_dir() / "assets")}
-    environment |= {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, str(HERE / "children" / "load_configurations.py"), str(source), str(target)]
-    child = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert child.returncode == 0, child.stderr[-2000:]
-    outcomes = json.loads(target.read_text())
+    outcomes = load_in_child("load_configurations.py", tmp_path, configurations)
     assert {name: outcome for name, outcome in outcomes.items() if outcome is not None} == {}
     assert len(outcomes) == 48
+
+
+@pytest.mark.slow
+def test_every_model_of_maxtext_exports_and_loads_as_the_rules_say(tmp_path: Path, run_cli: RunCli) -> None:
+    """All names that MaxText accepts and has a file for, through the real program, with the fixes that rules name."""
+    files = {path.stem for path in (package_dir() / "configs" / "models").glob("*.yml")}
+    names = files & set(load_keys()["model_name"].choices)
+    groups = {fix: names & models for fix, models in NEEDS.items()}
+    groups["attention=cudnn_flash_te"] = names - set().union(*groups.values())
+    for number, (fix, models) in enumerate(groups.items()):
+        arguments = ["model=model_base", f"model_name={','.join(sorted(models))}", "data=synthetic", "platform=mi300x"]
+        sweep = [*arguments, fix, "action=export", f"sweep.dir={tmp_path / str(number)}", "--multirun"]
+        finished = run_cli(*sweep, timeout_s=300)
+        assert finished.code == 0, finished.err
+    exports = {}
+    for folder in tmp_path.glob("*/*/"):
+        record = json.loads((folder / "run.json").read_text())
+        name = record["composed"]["model_name"]["value"]
+        exports[name] = json.loads((folder / "command.json").read_text())["maxtext_args"]
+    assert set(exports) == names
+    outcomes = load_in_child("load_exports.py", tmp_path, exports)
+    refused = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
+    assert set(refused) == {"deepseek-custom"}
+    assert "Engram requires both 'hf_access_token' and 'tokenizer_path'" in str(refused)

@@ -74,6 +74,7 @@ def test_a_typo_is_refused_in_every_form(typed: str) -> None:
     ("typed", "words"),
     [
         ("lr=1e-4", "learning_rate"),
+        ("STEPS=3", "Did you mean steps?"),
         ("seq_len=4096", "max_target_length"),
         ("batch_size=4", "per_device_batch_size"),
         ("pure_nnx_decoder=false", "remove the key"),

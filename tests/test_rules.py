@@ -20,9 +20,10 @@ from primus_hydra.rules.checks import CHECKS
 from primus_hydra.rules.conditions import list_subjects
 from primus_hydra.rules.table import render_page
 from primus_hydra.schema import PlatformSettings
-from tests.rule_cases import CASES, Scene
+from tests.rule_cases import CASES, READY, TWO_NODES, Scene
 
 _CHIPS = {"mi300x": "gfx942", "mi325x": "gfx942", "mi355x": "gfx950"}
+_RULES = Path(__file__).parents[1] / "primus_hydra" / "rules"
 _PAGE = Path(__file__).parents[1] / "docs" / "rules.md"
 
 
@@ -199,6 +200,88 @@ def test_of_a_grid_only_fp8_with_accumulation_is_illegal(tmp_path: Path) -> None
         if evaluate(make_context(tmp_path, {"quantization": cell[0], "gradient_accumulation_steps": cell[1]}))
     ]
     assert refused == [("nanoo_fp8", 4)]
+
+
+@pytest.mark.parametrize("qwix", [False, True])
+@pytest.mark.parametrize(
+    "quantization",
+    [
+        *("fp8", "nanoo_fp8", "fp8_gpu", "fp8_nanoo", "fp8_full", "fp8_e4m3", "fp8_e5m2"),
+        *("te_fp8_delayedscaling", "te_fp8_currentscaling", "te_mxfp8", "te_nvfp4", "te_nvfp4_no_rht"),
+    ],
+)
+def test_no_kind_of_fp8_accumulates_gradients(quantization: str, qwix: bool, tmp_path: Path) -> None:
+    scene = {"quantization": quantization, "use_qwix_quantization": qwix, "gradient_accumulation_steps": 2}
+    assert find(evaluate(make_context(tmp_path, scene)), "fp8_gradient_accumulation")
+
+
+@pytest.mark.parametrize(
+    ("env", "fact", "outcome"),
+    [
+        ({}, "JAX_COORDINATOR_IP, JAX_COORDINATOR_PORT, NNODES and NODE_RANK are not set", "on every node alone"),
+        ({"NNODES": "2"}, "JAX_COORDINATOR_IP, JAX_COORDINATOR_PORT and NODE_RANK are not set", "on every node alone"),
+        ({**READY, "NNODES": "4"}, "NNODES=4 is not platform.nodes=2", "fail, or wait"),
+        ({**READY, "NNODES": "two"}, "NNODES=two is not platform.nodes=2", "fail, or wait"),
+        ({**READY, "NODE_RANK": "2"}, "NODE_RANK=2 is not a whole number from 0 to 1", "fail, or wait"),
+        ({**READY, "NODE_RANK": "-1"}, "NODE_RANK=-1 is not a whole number from 0 to 1", "fail, or wait"),
+        ({**READY, "JAX_COORDINATOR_PORT": "http"}, "JAX_COORDINATOR_PORT=http is not a port", "fail, or wait"),
+        ({**READY, "JAX_COORDINATOR_IP": "localhost"}, "localhost is an address that other nodes", "fail, or wait"),
+        ({**READY, "JAX_COORDINATOR_IP": "127.0.0.1"}, "127.0.0.1 is an address that other nodes", "fail, or wait"),
+        ({**READY, "JAX_COORDINATOR_IP": "::1"}, "::1 is an address that other nodes", "fail, or wait"),
+    ],
+)
+def test_nodes_that_could_not_find_each_other_are_refused(
+    env: dict[str, str], fact: str, outcome: str, tmp_path: Path
+) -> None:
+    problem = find(evaluate(make_context(tmp_path, {**TWO_NODES, "_env": env})), "multi_node_without_coordinator")[0]
+    assert fact in problem.what
+    assert outcome in problem.what
+    assert "NNODES=2 NODE_RANK=<0 to 1>" in problem.fix
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"_env": {**READY, "JAX_COORDINATOR_IP": "node-1.cluster"}},
+        {"hardware": "gpu_multiprocess"},
+        {"_action": "export"},
+        {"_nodes": 1},
+        {"_trainer": True},
+    ],
+)
+def test_nodes_that_find_each_other_in_another_way_need_no_variables(change: Scene, tmp_path: Path) -> None:
+    problems = evaluate(make_context(tmp_path, {**TWO_NODES, **change}))
+    assert find(problems, "multi_node_without_coordinator") == []
+
+
+def test_nodes_that_skip_the_connection_are_told_to_write_the_key(tmp_path: Path) -> None:
+    scene = {**TWO_NODES, "_env": READY, "skip_jax_distributed_system": True}
+    problem = find(evaluate(make_context(tmp_path, scene)), "multi_node_without_coordinator")[0]
+    assert "on every node alone" in problem.what
+    assert problem.fix.startswith("Write skip_jax_distributed_system=false.")
+
+
+def test_only_a_value_that_nothing_makes_right_stops_a_whole_sweep(tmp_path: Path) -> None:
+    scopes = {rule.name for rule in load_rules().values() if rule.scope == "value"}
+    assert scopes == {
+        *("attention_unknown", "attention_vllm", "remat_policy_unknown", "serve_fp8_weight"),
+        *("steps_not_positive", "base_config_missing", "model_without_file", "value_not_filled_in"),
+    }
+    problems = evaluate(make_context(tmp_path, {"remat_policy": "fulll", "base_num_query_heads": 3}))
+    assert {problem.rule: problem.scope for problem in problems} == {
+        "remat_policy_unknown": "value",
+        "grouped_query_heads": "combination",
+    }
+
+
+def test_no_text_of_a_rule_is_cut_by_an_unquoted_number_sign() -> None:
+    """In plain YAML text, a number sign after a space begins a comment."""
+    for file in sorted(_RULES.glob("*.yaml")):
+        text = file.read_text(encoding="utf-8")
+        plain = [token for token in yaml.scan(text) if isinstance(token, yaml.ScalarToken) and token.plain]
+        for token in plain:
+            rest = text[token.end_mark.index :].partition("\n")[0]
+            assert not rest.lstrip().startswith("#"), f"{file.name}:{token.end_mark.line + 1}: quote {token.value!r}"
 
 
 def test_a_newer_maxtext_is_not_held_against_the_old_list_of_policies(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_a_value_takes_the_type_that_maxtext_declares(name: str, value: Any, exp
         ("adam_b1", "nan", "a number"),
         ("mlp_activations", [1, 2], "a list"),
         ("logical_axis_rules", 3, "[[mlp,[fsdp]]]"),
+        ("dpo", {"dpo_betta": 0.1}, "Did you mean dpo.dpo_beta"),
         ("logical_axis_rules", None, "[[mlp,[fsdp]]]"),
         ("logical_axis_rules", [["mlp"]], "[[mlp,[fsdp]]]"),
         ("packing", "yes", "true or false"),

@@ -46,6 +46,8 @@ class Key:
     """The declared type, as MaxText writes it."""
     bounds: tuple[tuple[str, float], ...]
     """Declared limits, such as (("ge", 0.0), ("le", 1.0))."""
+    fields: tuple[str, ...]
+    """Names inside a mapping that has a fixed shape, such as `dpo`; empty where any name is allowed."""
 
 
 @cache
@@ -94,11 +96,11 @@ def load_keys(package: Path | None = None) -> Mapping[str, Key]:
     for class_name in _linearise(classes, "MaxTextConfig"):
         for node in classes[class_name].body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                keys[node.target.id] = _read_key(node, class_name, set(classes), enums, literals)
+                keys[node.target.id] = _read_key(node, class_name, classes, enums, literals)
     return keys
 
 
-def _linearise(classes: dict[str, ast.ClassDef], name: str) -> list[str]:
+def _linearise(classes: Mapping[str, ast.ClassDef], name: str) -> list[str]:
     """Base classes first, each class once; later declarations override earlier ones."""
     order: list[str] = []
     for base in classes[name].bases:
@@ -139,12 +141,13 @@ def _read_literal_aliases(module: ast.Module) -> dict[str, ast.expr]:
 def _read_key(
     node: ast.AnnAssign,
     section: str,
-    models: set[str],
+    models: Mapping[str, ast.ClassDef],
     enums: dict[str, dict[str, str | int]],
     literals: dict[str, ast.expr],
 ) -> Key:
     kinds: set[str] = set()
     choices: list[str | int] = []
+    fields: list[str] = []
     nullable = False
     for part in _union_members(node.annotation):
         part = literals.get(ast.unparse(part), part)
@@ -162,6 +165,7 @@ def _read_key(
             kinds.add(_SCALARS[head])
         elif head in models:
             kinds.add("dict")
+            fields += _list_fields(models, head)
     default, description, bounds = _read_field(node.value, enums)
     assert isinstance(node.target, ast.Name)
     annotation = ast.unparse(node.annotation)
@@ -176,7 +180,17 @@ def _read_key(
         section=section,
         annotation=annotation,
         bounds=tuple(bounds),
+        fields=tuple(fields),
     )
+
+
+def _list_fields(classes: Mapping[str, ast.ClassDef], name: str) -> list[str]:
+    return [
+        node.target.id
+        for class_name in _linearise(classes, name)
+        for node in classes[class_name].body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    ]
 
 
 def _union_members(annotation: ast.expr) -> list[ast.expr]:

@@ -1,6 +1,7 @@
 """Read MaxText's step metrics: the metrics file while it grows, and the step lines of the log."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable
@@ -11,10 +12,11 @@ from typing import Any
 
 _HEAD_BYTES = 1 << 12
 _CHUNK_BYTES = 1 << 20
+_FIGURE = r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf)"
 _STEP_LINE = re.compile(
-    r"completed step: (?P<step>\d+), seconds: (?P<seconds>[\d.]+)"
-    r"(?:, TFLOP/s/device: (?P<tflops>[\d.]+), Tokens/s/device: (?P<tokens>[\d.]+))?"
-    r"(?:.*?total_weights: (?P<weights>[\d.]+))?.*?[ ,]loss: (?P<loss>[-+]?(?:[\d.]+(?:e[-+]?\d+)?|nan|inf))"
+    rf"completed step: (?P<step>\d+), seconds: (?P<seconds>{_FIGURE})"
+    rf"(?:, TFLOP/s/device: (?P<tflops>{_FIGURE}), Tokens/s/device: (?P<tokens>{_FIGURE}))?"
+    rf"(?:.*?total_weights: (?P<weights>{_FIGURE}))?.*?[ ,]loss: (?P<loss>{_FIGURE})"
 )
 _BACKEND = re.compile(r"System Information: Jax Backend: (\w+)")
 _DEVICES = re.compile(r"Num_devices: (\d+), shape")
@@ -22,13 +24,13 @@ _DEVICES = re.compile(r"Num_devices: (\d+), shape")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepRecord:
-    """One finished training step of one process."""
+    """One finished training step of one process. A figure that is no finite number of at least 0 counts as unknown."""
 
     step: int
     step_time_s: float | None
     """Seconds between the ends of two dispatches on the host, as MaxText measures them."""
     loss: float
-    """May be NaN or infinite."""
+    """May be NaN or infinite; NaN as well where the trainer wrote no number."""
     tokens_per_device: float | None
     """Batch positions of one device in this step, padding included."""
     tflops_per_device: float | None
@@ -45,46 +47,69 @@ def parse_metrics_line(line: bytes | str) -> StepRecord | None:
             return None
         return StepRecord(
             step=int(data["step"]),
-            step_time_s=_number(data, "perf/step_time_seconds"),
-            loss=float(data["learning/loss"]),
-            tokens_per_device=_number(data, "perf/per_device_tokens"),
-            tflops_per_device=_number(data, "perf/per_device_tflops"),
-            total_weights=_number(data, "learning/total_weights"),
+            step_time_s=_figure(data.get("perf/step_time_seconds")),
+            loss=_loss(data["learning/loss"]),
+            tokens_per_device=_figure(data.get("perf/per_device_tokens")),
+            tflops_per_device=_figure(data.get("perf/per_device_tflops")),
+            total_weights=_figure(data.get("learning/total_weights")),
         )
-    except (ValueError, TypeError, KeyError, OverflowError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
 def parse_log_line(text: str) -> StepRecord | None:
     """The same from a `completed step:` line, with three decimals; None for any other line."""
-    found = _STEP_LINE.search(text)
+    found = _STEP_LINE.search(text) if "completed step: " in text else None
     if found is None:
         return None
+    seconds, tokens, tflops, weights = (
+        _figure(_spelt(found[name])) for name in ("seconds", "tokens", "tflops", "weights")
+    )
     try:
-        seconds = float(found["seconds"])
-        return StepRecord(
-            step=int(found["step"]),
-            step_time_s=seconds,
-            loss=float(found["loss"]),
-            tokens_per_device=float(found["tokens"]) * seconds if found["tokens"] else None,
-            tflops_per_device=float(found["tflops"]) * seconds if found["tflops"] else None,
-            total_weights=float(found["weights"]) if found["weights"] else None,
-        )
-    except ValueError:
+        step = int(found["step"])
+    except ValueError:  # thousands of digits
         return None
+    return StepRecord(
+        step=step,
+        step_time_s=seconds,
+        loss=_loss(_spelt(found["loss"])),
+        tokens_per_device=tokens * seconds if tokens is not None and seconds is not None else None,
+        tflops_per_device=tflops * seconds if tflops is not None and seconds is not None else None,
+        total_weights=weights,
+    )
 
 
 def parse_platform_line(text: str) -> dict[str, Any]:
     """What a log line tells about the machine, named as in child.json: for trainers that write no child.json."""
-    if found := _BACKEND.search(text):
+    if "System Information: " in text and (found := _BACKEND.search(text)):
         return {"jax_platform": found[1]}
-    if found := _DEVICES.search(text):
+    if "Num_devices: " in text and (found := _DEVICES.search(text)):
         return {"num_devices": int(found[1])}
     return {}
 
 
-def _number(data: dict[str, Any], key: str) -> float | None:
-    return float(data[key]) if key in data else None
+def _spelt(text: str | None) -> float | None:
+    """The number that a log line spells; None where it spells none (`1.2.3`)."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _figure(value: object) -> float | None:
+    """A time or an amount; None where it is none: text, null, NaN, infinite, negative."""
+    number = _loss(value)
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _loss(value: object) -> float:
+    """A loss; NaN where it is no number, since a step whose loss is unknown proves nothing about the run."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 class MetricsTail:

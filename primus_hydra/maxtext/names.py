@@ -45,6 +45,10 @@ HABITS = {
     "remat": "remat_policy",
     "quant": "quantization",
     "optimizer": "opt_type",
+    "optim": "opt_type",
+    "bf16": "dtype",
+    "fp16": "dtype",
+    "fp8": "quantization",
     "precision_dtype": "dtype",
     "seed": "init_weights_seed",
     "fsdp": "ici_fsdp_parallelism",
@@ -72,13 +76,10 @@ def unknown_key(name: str, origin: str, ours: Iterable[str]) -> Problem:
             origin=origin,
         )
     known = [*keys, *ours]
-    if name.lower() in HABITS and HABITS[name.lower()] in keys:
-        suggestions = [HABITS[name.lower()]]
-    else:
-        suggestions = (
-            difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-            or [key for key in known if name in key.split("_")][:3]
-        )
+    lower = name.lower()
+    meant = HABITS.get(lower, lower)
+    parts = [key for key in known if lower in key.split("_")][:3]
+    suggestions = [meant] if meant in keys else difflib.get_close_matches(lower, known, n=3, cutoff=0.6) or parts
     fix = (
         f"Did you mean {' or '.join(suggestions)}?"
         if suggestions

@@ -61,6 +61,12 @@ def coerce(value: Any, key: Key, origin: str) -> tuple[Any, Problem | None]:
     converted = _convert(value, key)
     if converted is None:
         return value, _problem(value, key, origin)
+    if (
+        key.fields
+        and isinstance(converted, dict)
+        and (unknown := [name for name in converted if name not in key.fields])
+    ):
+        return value, _unknown_field(unknown[0], key, origin)
     if key.choices and converted not in key.choices:
         return value, _problem(value, key, origin)
     if isinstance(converted, int) and (converted > _MAX_INT or (key.name in _AT_LEAST_ONE and converted < 1)):
@@ -151,6 +157,16 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "float": _to_float,
     "str": _to_str,
 }
+
+
+def _unknown_field(name: str, key: Key, origin: str) -> Problem:
+    close = difflib.get_close_matches(name, key.fields, n=3)
+    return Problem(
+        what=f"{key.name}.{name} does not exist; MaxText would ignore it.",
+        allowed=f"Allowed: {', '.join(key.fields)}.",
+        fix=f"Did you mean {' or '.join(f'{key.name}.{found}' for found in close)}?" if close else "",
+        origin=origin,
+    )
 
 
 def describe_allowed(key: Key) -> str:

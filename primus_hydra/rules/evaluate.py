@@ -43,6 +43,7 @@ def _apply_rule(rule: Rule, context: RuleContext) -> Iterator[Problem]:
             origin=_tell_origin(context, keys),
             rule=rule.name,
             severity=rule.severity,
+            scope=rule.scope,
             evidence=rule.evidence,
         )
 

@@ -29,6 +29,8 @@ class Rule:
     """What to write instead."""
     evidence: str
     """Source: an upstream issue, a source file, or a run that was made."""
+    scope: Literal["value", "combination"] = "combination"
+    """`value`: wrong whatever the other values are, so that a whole sweep stops; `combination`: only together."""
     allowed: str = ""
     """Which values are accepted, where that can be said."""
     versions: SpecifierSet = field(default_factory=SpecifierSet)

@@ -7,7 +7,7 @@ keys whose origins are to be told.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from primus_hydra.rules.checks import batch, files, machine, names
+from primus_hydra.rules.checks import batch, files, machine, names, nodes
 from primus_hydra.rules.context import RuleContext
 
 Check = Callable[[RuleContext], Iterator[dict[str, Any]]]
@@ -38,6 +38,7 @@ _ALL: tuple[Check, ...] = (
     names.find_misspelt_environment_overrides,
     names.find_model_without_file,
     names.find_placeholders,
+    nodes.find_unready_coordinator,
 )
 
 CHECKS: Mapping[str, Check] = {check.__name__: check for check in _ALL}

@@ -29,8 +29,12 @@ def find_environment_overrides(context: RuleContext) -> Iterator[dict[str, Any]]
     keys = {f"M_{key.upper()}": key for key in context.effective}
     for variable in sorted(context.env):
         if variable in keys:
-            value = "(hidden)" if _SECRET.search(variable) else context.env[variable]
-            yield {"variable": variable, "value": value, "key": keys[variable], "keys": (keys[variable],)}
+            key = keys[variable]
+            secret = _SECRET.search(variable) is not None
+            value = "(hidden)" if secret else context.env[variable]
+            typed = "<value>" if secret else value
+            advice = "Set HF_TOKEN" if key == "hf_access_token" else f"Write {key}={typed} on the command line"
+            yield {"variable": variable, "value": value, "key": key, "advice": advice, "keys": (key,)}
 
 
 def find_misspelt_environment_overrides(context: RuleContext) -> Iterator[dict[str, Any]]:
