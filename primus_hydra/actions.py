@@ -78,9 +78,12 @@ def _train_sweep(points: Sequence[Point], ready: Sequence[Plan], console: Consol
             for point in points:
                 if point.plan is None:
                     write_invalid_record(point)
+            # All are written before the first runs: whatever happens, the folders say what is missing.
+            for plan in ready:
+                write_run_folder(plan)
             for number, plan in enumerate(ready, start=1):
-                tell(f"[{number}/{len(ready)}] {' '.join(plan.overrides)}")
-                code = max(code, _train(plan, console))
+                tell(f"[{number}/{len(ready)}] {_summarise(plan)}\nRun folder: {plan.folder.path}")
+                code = max(code, _execute(plan, console))
                 if code == EXIT_INTERRUPTED or (code and fail_fast):
                     break
     except (RunFolderError, OSError) as error:
@@ -118,21 +121,24 @@ def _perform_plan(plan: Plan) -> int:
         tell("\n".join(explain_lines(plan.keys, plan.origins, with_defaults=settings.explain.defaults)))
         return 0
     if settings.action is Action.train:
-        console = Console()
-        code = _train(plan, console)
-        if plan.folder.run_json.exists():
-            _show(console, run_table(plan.folder.read_record()))
-            tell(f"Run folder: {plan.folder.path}")
-        return code
+        return _train(plan)
     tell(_summarise(plan))
     return _write(plan, done=f"Exported to {plan.folder.path}") if settings.action is Action.export else _check(plan)
 
 
-def _train(plan: Plan, console: Console) -> int:
-    """Write the run folder and execute it; returns the exit code of this run."""
+def _train(plan: Plan) -> int:
+    """Write one run folder, execute it and show the result; returns the exit code."""
+    console = Console()
     tell(_summarise(plan))
-    if code := _write(plan, done=f"Run folder: {plan.folder.path}"):
-        return code
+    code = _write(plan, done=f"Run folder: {plan.folder.path}") or _execute(plan, console)
+    if code != EXIT_CONFIG:
+        _show(console, run_table(plan.folder.read_record()))
+        tell(f"Run folder: {plan.folder.path}")
+    return code
+
+
+def _execute(plan: Plan, console: Console) -> int:
+    """Execute a written run folder; returns the exit code of this run."""
     try:
         mark_checkpoints(plan.keys, plan.folder.read_record())
         record = worker.execute(

@@ -12,9 +12,11 @@ DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 LEVELS = {"TRACE": 5, "DEBUG": DEBUG, "INFO": INFO, "SUCCESS": 25, "WARNING": WARNING, "ERROR": ERROR, "CRITICAL": 50}
 """Names that the sink levels may have; they are loguru's, as in Primus."""
 
-_ABSL = re.compile(r"([DIWEF])\d{4} \d\d:\d\d:\d\d\.\d+")
-_XLA = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([DIWEF]) ")
-_STANDARD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]*:")
+_PREFIX = re.compile(
+    r"([DIWEF])\d{4} \d\d:\d\d:\d\d\.\d+"  # absl
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([DIWEF]) "  # XLA
+    r"|(DEBUG|INFO|WARNING|ERROR|CRITICAL):[\w.]*:"  # Python's logging
+)
 _ALARM = re.compile(
     r"Traceback \(most recent call last\):|Fatal Python error:|MAXTEXT CONFIG ERROR:|PRIMUS_HYDRA [A-Z]+"
 )
@@ -38,18 +40,21 @@ class Line:
     @property
     def is_step(self) -> bool:
         """Whether MaxText reports a finished step here; the progress display tells the same."""
-        return _STEP.search(self.text) is not None
+        return "completed " in self.text and _STEP.search(self.text) is not None
 
 
 def level_of(text: str, previous: int) -> int:
     """Level of a line. A line without a prefix belongs to the one before and has its level."""
     if _ALARM.search(text):
         return ERROR
-    if found := _ABSL.match(text) or _XLA.match(text):
-        return _LETTERS[found[1]]
-    if found := _STANDARD.match(text):
-        return LEVELS[found[1]]
-    return previous
+    return _level_of_prefix(text, previous)
+
+
+def _level_of_prefix(text: str, previous: int) -> int:
+    found = _PREFIX.match(text)
+    if found is None:
+        return previous
+    return LEVELS[found[3]] if found[3] else _LETTERS[found[1] or found[2]]
 
 
 class LogPump:
@@ -72,8 +77,8 @@ class LogPump:
             file_level: lines below are left out of train.log.
             console_level: lines below are left out of the console.
             secrets: values to mask, longest first.
-            say: shows one line on the console.
-            read: is given every line, whatever its level.
+            say: shows lines on the console, all of one piece of output at once.
+            read: is given every line as it was printed, whatever its level, secrets included: to be read, not kept.
         """
         self._stream = path.open("ab", buffering=0)
         self._path = path
@@ -92,43 +97,59 @@ class LogPump:
     def feed(self, data: bytes) -> None:
         """Take the next piece of output."""
         self._rest += data
-        kept: list[bytes] = []
         if b"\n" in data:
-            *lines, rest = self._rest.split(b"\n")
-            kept = [self._emit(line + b"\n") for line in lines]
-            self._rest = rest
+            end = self._rest.rindex(b"\n") + 1
+            block = _decode(self._rest[:end])
+            del self._rest[:end]
+            self._pass_on(block)
         if len(self._rest) > _MAX_LINE_BYTES:
             # A line without end: pass on what cannot be the beginning of a secret any more.
-            masked = self._redact(self._rest)
-            kept.append(self._emit(masked[: -self._keep].encode()))
+            masked = redact(_decode(self._rest), self._secrets)
+            self._pass_on(masked[: -self._keep])
             self._rest = bytearray(masked[-self._keep :].encode())
             self._cut = True
-        self._write(b"".join(kept))
 
     def close(self) -> None:
         """Take what was printed last as a line, although its newline never came; close train.log."""
         try:
             if self._rest:
-                self._write(self._emit(self._rest))
+                self._pass_on(_decode(self._rest))
         finally:
             self._stream.close()
 
-    def _redact(self, line: bytes | bytearray) -> str:
-        return redact(line.decode("utf-8", "backslashreplace"), self._secrets)
+    def _pass_on(self, block: str) -> None:
+        """Show, remember and log lines: complete ones, or a single one without its newline.
 
-    def _emit(self, raw: bytes | bytearray) -> bytes:
-        """Show and remember one line; returns what belongs into train.log."""
-        masked = self._redact(raw)
-        text = masked.rstrip("\r\n")
-        self._level = level_of(text, self._level)
+        Searching a whole block for what is rare is many times faster than searching each line.
+        """
+        ending = "\n" if block.endswith("\n") else ""
+        masked, alarming = redact(block, self._secrets) != block, _ALARM.search(block) is not None
+        kept: list[str] = []
+        shown: list[str] = []
+        for raw in block.removesuffix("\n").split("\n"):
+            text = redact(raw, self._secrets) if masked else raw
+            line, is_step = self._take(raw.rstrip("\r"), text.rstrip("\r"), alarming=alarming)
+            if line.level >= self._file_level:
+                kept.append(text + ending)
+            if line.level >= self._console_level and not is_step and not self._cut:
+                shown.append(_for_console(line.text))
+            self._cut = False
+        if shown:
+            self._say("\n".join(shown))
+        self._write("".join(kept).encode())
+
+    def _take(self, raw: str, text: str, *, alarming: bool) -> tuple[Line, bool]:
+        """Read one line and remember it with its secrets masked; also tells whether it reports a step."""
+        self._level = (level_of if alarming else _level_of_prefix)(raw, self._level)
         # MaxText dumps its whole configuration, 864 lines, at the level of its other messages.
-        line = Line(DEBUG if "] Config param " in text else self._level, text)
+        line = Line(DEBUG if "] Config param " in raw else self._level, raw)
+        # A secret may be spelt like one of MaxText's own words: what a line means is read before it is masked.
         self._read(line)
-        self.tail.append(Line(line.level, text[:_TAIL_CHARACTERS]))
-        if line.level >= self._console_level and not line.is_step and not self._cut:
-            self._say(_for_console(text))
-        self._cut = False
-        return masked.encode() if line.level >= self._file_level else b""
+        is_step = line.is_step
+        if text is not raw:
+            line = Line(line.level, text)
+        self.tail.append(line if len(text) <= _TAIL_CHARACTERS else Line(line.level, text[:_TAIL_CHARACTERS]))
+        return line, is_step
 
     def _write(self, data: bytes) -> None:
         """Write to train.log. A full disk must not stop the trainer, nor our reading of its output."""
@@ -142,9 +163,14 @@ class LogPump:
             self._say(f"{self.problem} The run goes on.")
 
 
+def _decode(data: bytearray) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
 def _for_console(text: str) -> str:
     """What a terminal would show of the line: the part after the last carriage return, no control characters."""
-    text = _CONTROL.sub("", text.rpartition("\r")[2])
+    if not text.isprintable():
+        text = _CONTROL.sub("", text.rpartition("\r")[2])
     if len(text) <= _CONSOLE_CHARACTERS:
         return text
     return f"{text[:_CONSOLE_CHARACTERS]} ... ({len(text) - _CONSOLE_CHARACTERS:,} more characters in train.log)"

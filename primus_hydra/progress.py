@@ -1,6 +1,7 @@
 """Show how a run goes: a live line on a terminal, plain lines elsewhere."""
 
 import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -29,24 +30,28 @@ class Voice:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._gone = False
 
     def say(self, text: str) -> None:
-        """Print one line as it is: no markup, no highlighting, no wrapping."""
+        """Print lines as they are: no markup, no highlighting, no wrapping."""
         with self.attempt():
-            self.console.print(Text(text), soft_wrap=True)
+            encoding = self.console.encoding
+            text = text.encode(encoding, "backslashreplace").decode(encoding)
+            if self.console.is_terminal:
+                self.console.print(Text(text), soft_wrap=True)
+            elif not self.console.quiet:
+                # Laying out what needs no layout is hundreds of times slower, and the trainer waits for us.
+                self.console.file.write(f"{text}\n")
+                self.console.file.flush()
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
-        """Whatever is done to the console here is skipped once the console is gone."""
-        if self._gone:
-            with contextlib.suppress(OSError, SystemExit, ValueError):
-                yield
-            return
+        """Whatever goes wrong with showing something here, the run goes on."""
         try:
             yield
-        except (OSError, SystemExit, ValueError):  # rich turns a broken pipe into SystemExit
-            self._gone = True
+        except (OSError, SystemExit):  # rich turns a broken pipe into SystemExit
+            self.console.quiet = True  # or it keeps what it could not write, and tries again each time
+        except Exception:
+            return
 
 
 class RunProgress:
@@ -76,11 +81,11 @@ class RunProgress:
 
     def close(self) -> None:
         """Say the last step, where it was not said yet; leave the terminal as it was."""
-        if self._live:
-            with self._voice.attempt():
+        with self._voice.attempt():
+            if self._live:
                 self._live.stop()
-        elif self._window and (self._spoken is None or self._spoken.step != self._window[-1].step):
-            self._say_step(self._window[-1])
+            elif self._window and (self._spoken is None or self._spoken.step != self._window[-1].step):
+                self._say_step(self._window[-1])
 
     def read(self, text: str) -> None:
         """Learn from a line of the trainer what it does now."""
@@ -94,6 +99,10 @@ class RunProgress:
 
     def update(self, history: StepHistory) -> None:
         """Show the newest step; called a few times a second."""
+        with self._voice.attempt():
+            self._show(history)
+
+    def _show(self, history: StepHistory) -> None:
         latest = history.latest
         if latest is not None and self._window and self._window[-1].step == latest.step:
             self._window[-1] = latest  # the metrics file has more digits than the log line that came first
@@ -104,8 +113,7 @@ class RunProgress:
             if not self._live and self._is_due(latest):
                 self._say_step(latest)
         if self._live:
-            with self._voice.attempt():
-                self._show_live(latest)
+            self._show_live(latest)
 
     def _is_due(self, latest: StepRecord) -> bool:
         if self._spoken is None or (self._total is not None and latest.step == self._total - 1):
@@ -143,7 +151,7 @@ class RunProgress:
         times = sorted(record.step_time_s for record in self._window if record.step_time_s)
         if self._total is None or not times:
             return ""
-        return f"ETA {format_duration((self._total - latest.step - 1) * times[len(times) // 2])}"
+        return f"ETA {format_duration(max(0, self._total - latest.step - 1) * times[len(times) // 2])}"
 
 
 def _live_line(console: Console) -> Progress:
@@ -172,7 +180,9 @@ def format_figures(record: StepRecord) -> list[str]:
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds as `42s`, `3m05s` or `2h03m`."""
+    """Seconds as `42s`, `3m05s` or `2h03m`; `?` where they are no finite number."""
+    if not math.isfinite(seconds):
+        return "?"
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"

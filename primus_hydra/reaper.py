@@ -45,8 +45,8 @@ def main() -> int:
         trainer = subprocess.Popen(
             spec["argv"], env=spec["env"], cwd=spec["cwd"], stdin=subprocess.DEVNULL, start_new_session=True
         )
-    except OSError as error:
-        _report(control, {"error": f"{spec['argv'][0]}: {error.strerror}"})
+    except (OSError, ValueError) as error:  # a text that no program can be given, such as one with NUL
+        _report(control, {"error": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
         return 1
     _report(control, {"pid": trainer.pid})
     _obey_until_exit(control, wakeup, trainer.pid)

@@ -51,7 +51,7 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     """Replace every secret, and whatever has the shape of a Hugging Face token, by a placeholder."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
-    return _TOKEN_SHAPE.sub(HIDDEN, text)
+    return _TOKEN_SHAPE.sub(HIDDEN, text) if "hf_" in text else text
 
 
 def redact_all(value: Any, secrets: Sequence[str]) -> Any:

@@ -128,10 +128,19 @@ class RunFolder:
         write_json_atomic(self.run_json, record)
 
     def keep_record(self) -> int:
-        """Rename the record of an earlier attempt to `run.json.<attempt>`; returns the number of attempts so far."""
+        """Rename the record of an earlier attempt to `run.json.<attempt>`; returns the number of attempts so far.
+
+        Raises:
+            RecordError: run.json cannot be read, or does not count its attempts.
+        """
         if not self.run_json.exists():
             return 0
-        attempt = int(self.read_record().get("attempt", 0))
+        attempt = self.read_record().get("attempt", 0)
+        if not isinstance(attempt, int) or isinstance(attempt, bool) or attempt < 0:
+            raise RecordError(
+                f"{self.run_json} is damaged: attempt is {attempt!r}; it must be a whole number of at least 0. "
+                "Correct it, move the file away, or start this run in another folder."
+            )
         if attempt:
             self.run_json.rename(self.path / f"run.json.{attempt}")
         return attempt
@@ -158,6 +167,8 @@ class RunFolder:
         """
         try:
             descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise RunFolderError(f"There is no run folder {self.path}.") from error
         except OSError as error:
             raise RunFolderError(f"The run folder {self.path} cannot be written: {error.strerror}.") from error
         try:
@@ -266,17 +277,17 @@ def is_abandoned(record: Mapping[str, Any]) -> bool:
     if record.get("state") != "running":
         return False
     worker = record.get("worker")
-    if not isinstance(worker, Mapping):
+    if not isinstance(worker, Mapping) or not isinstance(worker.get("pid"), int):
         return True
-    if worker["host"] != socket.gethostname():
+    if worker.get("host") != socket.gethostname():
         return False
-    if worker["boot_id"] != _boot_id():
+    if worker.get("boot_id") != _boot_id():
         return True
     try:
         process = psutil.Process(worker["pid"])
         # A zombie has stopped working; a start time that differs means that the pid was given to somebody else.
         return process.status() == psutil.STATUS_ZOMBIE or abs(process.create_time() - worker["started"]) > 1.0
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, KeyError, TypeError, ValueError):  # gone, or a damaged record that names no process
         return True
 
 

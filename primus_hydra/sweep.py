@@ -68,13 +68,13 @@ def _judge_folder(point: Point) -> Standing:
         record = point.folder.read_record()
     except RecordError as error:
         return Standing(verdict=Verdict.RUN_AGAIN, reason=str(error))
-    state = record["state"]
+    state = record.get("state")
     if state == "completed":
         return Standing(verdict=Verdict.DONE, reason="completed in an earlier start of this sweep")
     if state == "planned":
         return Standing(verdict=Verdict.RUN)
     fate = "its worker died" if is_abandoned(record) else f"was {state}"
-    return Standing(verdict=Verdict.RUN_AGAIN, reason=f"{fate}: {record['reason']}".rstrip(": "))
+    return Standing(verdict=Verdict.RUN_AGAIN, reason=f"{fate}: {record.get('reason') or ''}".rstrip(": "))
 
 
 def describe_differences(points: Sequence[Point]) -> list[str]:

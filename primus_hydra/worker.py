@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,21 @@ from typing import Any
 from rich.console import Console
 
 from primus_hydra.classify import Outcome, Verdict, classify, exit_signal, signal_name
-from primus_hydra.launch import child_environment, sink_levels, trainer_argv
+from primus_hydra.launch import (
+    DEFAULT_LOG_PERIOD,
+    child_environment,
+    expected_steps,
+    read_plan,
+    resolved_steps,
+    sink_levels,
+    trainer_argv,
+)
 from primus_hydra.log_lines import Line, LogPump
 from primus_hydra.maxtext.metrics import MetricsTail, StepHistory, parse_log_line, parse_platform_line
 from primus_hydra.progress import RunProgress, Voice
-from primus_hydra.redaction import redact_all, secret_values
+from primus_hydra.redaction import redact, secret_values
 from primus_hydra.report.run_table import run_table
-from primus_hydra.results import compute_result
+from primus_hydra.results import compute_result, resumed_at_step
 from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, read_json, this_worker
 from primus_hydra.supervisor import Exit, Launch, Limits, StopReason, supervise
 
@@ -31,9 +39,6 @@ EXIT_CODES = {"completed": 0, "interrupted": 130}
 EXIT_FAILED = 1
 EXIT_NOT_STARTED = 2
 _RESERVE_BYTES = 1 << 16
-_RECORD_FIELDS = ("name", "composed", "private", "settings", "warnings", "versions", "attempt")
-_RUN_FIELDS = ("timeout_s", "hang_after_s", "grace_s", "warmup_steps")
-_COMMAND_FIELDS = ("trainer", "maxtext_args", "env", "unset_env")
 
 
 class _Watch:
@@ -73,55 +78,52 @@ class _Watch:
             self.history.add_log(record)
 
 
-def execute(folder: RunFolder, *, console: Console, secret_env: Mapping[str, str] | None = None) -> Record:
+def execute(
+    folder: RunFolder,
+    *,
+    console: Console,
+    secret_env: Mapping[str, str] | None = None,
+    expect_fingerprint: str | None = None,
+) -> Record:
     """Run the folder's trainer to its end, whatever that is, and record it.
 
     Args:
         folder: a planned run folder, or one whose earlier attempt ended.
         console: where progress and log lines are shown.
         secret_env: variables for the trainer alone that no file may hold.
+        expect_fingerprint: of the plan that the caller wrote; None: execute whatever is planned there.
 
     Returns:
         The record as it was written to run.json, its state now completed, failed, timed_out or interrupted.
 
     Raises:
-        RunFolderError: the folder cannot be executed: no valid plan in it, not writable, or another worker has it.
-            Nothing was started.
+        RunFolderError: the folder cannot be executed: no valid plan in it, another one than expected, not writable,
+            or another worker has it. Nothing was started, and its record is as it was.
     """
     folder = RunFolder(folder.path.absolute())
     with folder.locked() as lock_fd:
-        record, command = _read_plan(folder)
-        levels = sink_levels(record["private"])
-        try:
-            with _writing(folder):
-                record = _begin(folder, record)
-            return _run(
-                folder, record, command, Voice(console), secret_env=secret_env or {}, levels=levels, lock_fd=lock_fd
+        record, command = read_plan(folder)
+        if expect_fingerprint not in (None, record.get("fingerprint")):
+            raise RunFolderError(
+                f"Another start has replaced the plan in this folder, {folder.path}: it would train something else. "
+                "Nothing was started. Give each configuration a folder of its own (run.dir=DIR)."
             )
+        try:
+            return _run(folder, record, command, Voice(console), secret_env=secret_env or {}, lock_fd=lock_fd)
         finally:
             with contextlib.suppress(OSError):
                 folder.reserve_file.unlink(missing_ok=True)
 
 
-def _read_plan(folder: RunFolder) -> tuple[Record, dict[str, Any]]:
-    """run.json and command.json, with all fields that are needed from now to the end."""
-    record, command = folder.read_record(), read_json(folder.command_json)
-    missing = [f"run.json: {name}" for name in _RECORD_FIELDS if name not in record]
-    missing += [f"run.json: settings.run.{name}" for name in _RUN_FIELDS if name not in _run_settings(record)]
-    missing += [f"command.json: {name}" for name in _COMMAND_FIELDS if name not in command]
-    if missing:
-        raise RecordError(f"{folder.path} is not a complete plan; missing are {', '.join(missing)}.")
-    return record, command
-
-
-def _run_settings(record: Record) -> dict[str, Any]:
-    settings: dict[str, Any] = record.get("settings", {}).get("run", {})
-    return settings
-
-
 def _begin(folder: RunFolder, record: Record) -> Record:
-    """Move an earlier attempt's files away and say that this one runs."""
+    """Move an earlier attempt's files away and say that this one runs.
+
+    Raises:
+        OSError: there is no room for the record of the run and of its end; the record on disk is as it was.
+    """
+    folder.reserve_file.write_bytes(os.urandom(_RESERVE_BYTES))
     folder.rotate_attempt(max(1, record["attempt"]))
+    folder.train_log.touch()
     running = {
         **record,
         "state": "running",
@@ -134,7 +136,6 @@ def _begin(folder: RunFolder, record: Record) -> Record:
         "last_error_lines": [],
     }
     folder.write_record(running)
-    folder.reserve_file.write_bytes(os.urandom(_RESERVE_BYTES))
     return running
 
 
@@ -145,24 +146,24 @@ def _run(
     voice: Voice,
     *,
     secret_env: Mapping[str, str],
-    levels: tuple[int, int],
     lock_fd: int,
 ) -> Record:
-    run = _run_settings(record)
+    run = record["settings"]["run"]
     env = {**os.environ, **command["env"], **secret_env}
     secrets = secret_values(env)
-    progress = RunProgress(
-        voice,
-        total_steps=_expected_steps(record["composed"]),
-        log_period=record["composed"].get("log_period", {"value": 100})["value"],
-        first_phase="importing MaxText" if command["trainer"] is None else "starting the trainer",
-    )
-    with _writing(folder):
-        watch = _Watch(folder, progress, voice, levels=levels, secrets=secrets)
     launch = Launch(
         argv=trainer_argv(folder, command), env=child_environment(env, command), cwd=str(folder.path), lock_fd=lock_fd
     )
     limits = Limits(timeout_s=run["timeout_s"], hang_after_s=run["hang_after_s"], grace_s=run["grace_s"])
+    with _writing(folder, record):
+        record = _begin(folder, record)
+        progress = RunProgress(
+            voice,
+            total_steps=expected_steps(record["composed"]),
+            log_period=record["composed"].get("log_period", {"value": DEFAULT_LOG_PERIOD})["value"],
+            first_phase="importing MaxText" if command["trainer"] is None else "starting the trainer",
+        )
+        watch = _Watch(folder, progress, voice, levels=sink_levels(record["private"]), secrets=secrets)
     started, oom_kills = time.monotonic(), _count_oom_kills()
 
     def close() -> None:
@@ -171,7 +172,7 @@ def _run(
 
     def end(exit_: Exit) -> Record:
         wall_s, oom_killed = time.monotonic() - started, _count_oom_kills() > oom_kills
-        ended: Record = redact_all(_end(folder, record, watch, exit_, oom_killed=oom_killed, wall_s=wall_s), secrets)
+        ended = _end(folder, record, watch, exit_, oom_killed=oom_killed, wall_s=wall_s, secrets=secrets)
         _write_end(folder, ended, voice)
         return ended
 
@@ -180,7 +181,7 @@ def _run(
         close()
     except BaseException as error:
         # Our own code failed. The trainer is gone by now, and its end must be on record all the same.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(BaseException):
             close()
         problem = f"the worker itself failed ({type(error).__name__}: {error})"
         stop: StopReason | None = "interrupted" if isinstance(error, KeyboardInterrupt) else None
@@ -189,52 +190,54 @@ def _run(
     return end(exit_)
 
 
-def _end(folder: RunFolder, record: Record, watch: _Watch, exit_: Exit, *, oom_killed: bool, wall_s: float) -> Record:
-    """The record with everything that is known at the end."""
+def _end(
+    folder: RunFolder,
+    record: Record,
+    watch: _Watch,
+    exit_: Exit,
+    *,
+    oom_killed: bool,
+    wall_s: float,
+    secrets: Sequence[str],
+) -> Record:
+    """The record with everything that is known at the end.
+
+    Secrets are masked in the texts that come from outside, and nowhere else: a variable with a secret's name may
+    hold an ordinary word (API_KEY=completed), and the plan's own values were masked when it was written.
+    """
     records = watch.history.records()
     child = watch.seen | _read_if_there(folder.child_json)
-    resolved = _read_if_there(folder.effective_json).get("keys", {})
-    composed = record["composed"] | {key: {"value": resolved[key]} for key in _STEP_KEYS if key in resolved}
     verdict: Verdict = classify(
         Outcome(
             exit=exit_,
-            expected_steps=_expected_steps(composed),
+            expected_steps=resolved_steps(record["composed"], _read_if_there(folder.effective_json)),
             records=records,
             tail=tuple(watch.pump.tail),
             oom_killed=oom_killed,
         )
     )
     number = exit_signal(exit_.returncode)
-    first = records[0].step if records else 0
+    versions = child.get("versions")
     return {
         **record,
         "state": verdict.state,
         "failure": verdict.failure,
-        "reason": verdict.reason,
-        "last_error_lines": list(verdict.last_error_lines),
-        "warnings": [*record["warnings"], *filter(None, [watch.pump.problem])],
-        "versions": record["versions"] | child.get("versions", {}),
+        "reason": redact(verdict.reason, secrets),
+        "last_error_lines": [redact(line, secrets) for line in verdict.last_error_lines],
+        "warnings": [*record["warnings"], *(redact(text, secrets) for text in [watch.pump.problem] if text)],
+        "versions": record["versions"] | (versions if isinstance(versions, dict) else {}),
         "ended_at": _now(),
         "wall_s": round(wall_s, 3),
         "exit_code": exit_.returncode if exit_.returncode is not None and exit_.returncode >= 0 else None,
         "signal": signal_name(number) if number is not None else None,
-        "resumed_at_step": child.get("resumed_at_step") or (first or None),
+        "resumed_at_step": resumed_at_step(records, child),
         "result": compute_result(
             records,
-            warmup_steps=_run_settings(record)["warmup_steps"],
+            warmup_steps=record["settings"]["run"]["warmup_steps"],
             child=child,
             max_rss_bytes=exit_.max_rss_bytes,
         ),
     }
-
-
-_STEP_KEYS = ("steps", "learning_rate_schedule_steps")
-
-
-def _expected_steps(composed: Mapping[str, Any]) -> int | None:
-    """Steps of the whole run; MaxText takes the schedule's length for `steps: -1`, and the other way round."""
-    values = (composed.get(key, {}).get("value") for key in _STEP_KEYS)
-    return next((int(value) for value in values if isinstance(value, int | float) and value >= 0), None)
 
 
 def _count_oom_kills() -> int:
@@ -265,12 +268,19 @@ def _write_end(folder: RunFolder, record: Record, voice: Voice) -> None:
 
 
 @contextlib.contextmanager
-def _writing(folder: RunFolder) -> Iterator[None]:
-    """Tell an OSError as what it means before anything was started."""
+def _writing(folder: RunFolder, before: Record) -> Iterator[None]:
+    """Tell an OSError as what it means before anything was started, and leave the record as it was."""
     try:
         yield
     except OSError as error:
-        raise RunFolderError(f"The run folder {folder.path} cannot be written: {error.strerror}.") from error
+        with contextlib.suppress(OSError, RecordError):
+            folder.reserve_file.unlink(missing_ok=True)
+            if folder.read_record() != before:
+                folder.write_record(before)
+        raise RunFolderError(
+            f"The run folder {folder.path} cannot be written: {error.strerror}. Nothing was started; "
+            "make room there, or start the run in another folder."
+        ) from error
 
 
 def _now() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from primus_hydra.runs import RunFolder, write_json_atomic
+from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic
 
 STUB_TRAINER = Path(__file__).with_name("trainers") / "stub_trainer.py"
 
@@ -52,6 +52,7 @@ def plan_stub_run(
             "name": path.name,
             "state": "planned",
             "overrides": [],
+            "fingerprint": fingerprint(keys),
             "composed": {key: {"value": value, "origin": "test"} for key, value in keys.items()},
             "private": dict(private or {}),
             "settings": {

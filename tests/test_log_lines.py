@@ -70,6 +70,16 @@ def test_a_secret_is_masked_wherever_the_output_is_cut(tmp_path: Path, cut: int)
     assert sinks.said == ["before <hidden> after, and <hidden> too"]
 
 
+def test_what_a_line_means_is_read_before_a_secret_is_masked(tmp_path: Path) -> None:
+    sinks = Sinks(tmp_path / "log", secrets=("completed",))
+    with contextlib.closing(sinks.pump) as pump:
+        pump.feed(b"completed step: 3, seconds: 1\r\nand completed\n")
+    assert [line.is_step for line in sinks.lines] == [True, False]
+    assert sinks.said == ["and <hidden>"]
+    assert [line.text for line in sinks.pump.tail] == ["<hidden> step: 3, seconds: 1", "and <hidden>"]
+    assert sinks.path.read_bytes() == b"<hidden> step: 3, seconds: 1\r\nand <hidden>\n"
+
+
 def test_a_secret_in_a_line_without_end_is_masked(tmp_path: Path) -> None:
     sinks = Sinks(tmp_path / "log", secrets=("the-long-secret-value",))
     with contextlib.closing(sinks.pump) as pump:

@@ -70,6 +70,26 @@ def test_a_loss_that_is_not_finite_is_read_from_the_log(loss: str) -> None:
     assert not math.isfinite(record.loss)
 
 
+@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-0.5", "null", '"0.5"', "true", "[]", "1e999"])
+def test_a_figure_that_is_none_is_unknown_and_the_step_counts(figure: str) -> None:
+    line = metrics_line(3).replace(": 0.5", f": {figure}").replace(": 2.0", f": {figure}")
+    record = parse_metrics_line(line)
+    assert record is not None
+    assert (record.step, record.step_time_s, record.tflops_per_device) == (3, None, None)
+    assert record.tokens_per_device == 128
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1.000", "1.2.3"])
+def test_a_step_line_without_a_time_is_a_step(seconds: str) -> None:
+    record = parse_log_line(REAL_LINE.replace("seconds: 0.180", f"seconds: {seconds}"))
+    assert record is not None
+    assert (record.step, record.step_time_s, record.tokens_per_device, record.loss) == (1, None, None, 14.107)
+
+
+def test_json_that_is_nested_too_deeply_is_passed_over() -> None:
+    assert parse_metrics_line("[" * 100_000) is None
+
+
 @pytest.mark.parametrize(
     "line", ["Completed eval step: 0, seconds: 0.013, running loss=14.1", "completed step: x", "", "loss: 3"]
 )

@@ -1,6 +1,7 @@
 """What a person sees while a run goes on."""
 
 import io
+import math
 
 import pytest
 from rich.console import Console
@@ -9,9 +10,14 @@ from primus_hydra.maxtext.metrics import StepHistory, StepRecord
 from primus_hydra.progress import RunProgress, Voice, format_duration
 
 
-def record(step: int) -> StepRecord:
+def record(step: int, step_time_s: float | None = 2.0) -> StepRecord:
     return StepRecord(
-        step=step, step_time_s=2.0, loss=5.5, tokens_per_device=4000.0, tflops_per_device=50.0, total_weights=1.0
+        step=step,
+        step_time_s=step_time_s,
+        loss=5.5,
+        tokens_per_device=4000.0,
+        tflops_per_device=50.0,
+        total_weights=1.0,
     )
 
 
@@ -79,7 +85,31 @@ def test_a_console_that_goes_away_does_not_raise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0s"), (59, "59s"), (65, "1m05s"), (3600, "1h00m"), (7384, "2h03m")]
+    ("seconds", "text"),
+    [(0.4, "0s"), (59, "59s"), (65, "1m05s"), (3600, "1h00m"), (7384, "2h03m"), (math.inf, "?"), (math.nan, "?")],
 )
 def test_durations_are_readable(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("step_time_s", [None, math.nan, math.inf, 1e308, 5e-324])
+def test_a_display_forgives_every_figure(step_time_s: float | None, terminal: bool) -> None:
+    file = io.StringIO()
+    progress = RunProgress(
+        Voice(Console(file=file, width=120, force_terminal=terminal)), total_steps=50, log_period=1, first_phase="x"
+    )
+    history = StepHistory()
+    for step in (0, 1, 10**300):
+        history.add_metrics([record(step, step_time_s)])
+        progress.update(history)
+    progress.close()
+    assert "step 2/50" in file.getvalue()
+
+
+def test_a_console_that_cannot_spell_a_line_shows_it_escaped_and_goes_on() -> None:
+    raw = io.BytesIO()
+    voice = Voice(Console(file=io.TextIOWrapper(raw, encoding="ascii")))
+    voice.say("λ [bold]")
+    voice.say("next")
+    assert raw.getvalue() == b"\\u03bb [bold]\nnext\n"

@@ -77,6 +77,23 @@ def test_an_earlier_attempt_is_moved_away_and_never_overwritten(tmp_path: Path) 
     folder.rotate_attempt(2)
 
 
+@pytest.mark.parametrize("attempt", ["x", None, -1, 1.5, True, []])
+def test_a_record_that_does_not_count_its_attempts_is_not_moved(tmp_path: Path, attempt: object) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_record({"attempt": attempt})
+    with pytest.raises(RecordError, match="attempt is"):
+        folder.keep_record()
+    assert folder.run_json.exists()
+
+
+def test_the_record_of_an_earlier_attempt_is_kept(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.keep_record() == 0
+    folder.write_record({"attempt": 2})
+    assert folder.keep_record() == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json.2"]
+
+
 def test_the_lock_excludes_others_until_it_is_let_go(tmp_path: Path) -> None:
     with RunFolder(tmp_path).locked(), pytest.raises(RunLockedError), RunFolder(tmp_path).locked():
         pass
@@ -85,7 +102,7 @@ def test_the_lock_excludes_others_until_it_is_let_go(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_cannot_be_locked(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="No such file"), RunFolder(tmp_path / "nowhere").locked():
+    with pytest.raises(RunFolderError, match="There is no run folder"), RunFolder(tmp_path / "nowhere").locked():
         pass
 
 
@@ -134,6 +151,12 @@ def test_a_run_is_abandoned_when_its_worker_is_gone() -> None:
     for change in ({"pid": unused}, {"started": worker["started"] - 100}, {"boot_id": "another boot"}):
         assert is_abandoned({"state": "running", "worker": worker | change})
     assert is_abandoned({"state": "running"})
+
+
+@pytest.mark.parametrize("change", [{"pid": "x"}, {"pid": -1}, {"pid": None}, {"started": "x"}])
+def test_a_damaged_record_of_a_worker_names_nobody(change: dict[str, Any]) -> None:
+    assert is_abandoned({"state": "running", "worker": this_worker() | change})
+    assert is_abandoned({"state": "running", "worker": {}})
 
 
 def test_a_worker_on_another_host_is_left_to_the_lock() -> None:

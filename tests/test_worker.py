@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from primus_hydra import worker
+from primus_hydra.redaction import HIDDEN
 from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, RunLockedError, is_abandoned, read_json
 from tests.run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
 
@@ -368,27 +369,205 @@ def test_an_incomplete_plan_is_refused_with_all_that_is_missing(tmp_path: Path) 
     record = folder.read_record()
     del record["versions"], record["settings"]["run"]["grace_s"]
     folder.write_record(record)
-    with pytest.raises(RecordError, match=r"run\.json: versions, run\.json: settings\.run\.grace_s"):
+    with pytest.raises(RecordError, match="grace_s is missing") as caught:
+        worker.execute(folder, console=Console(file=io.StringIO()))
+    assert "run.json: versions is missing; it must be an object." in str(caught.value)
+    assert folder.read_record()["state"] == "planned"
+
+
+WRONG: dict[tuple[str, str], list[Any]] = {
+    ("command.json", "env"): [[], None, {"A": 1}, {"A=B": "1"}, {"A": "\0"}],
+    ("command.json", "maxtext_args"): [None, "x"],
+    ("command.json", "unset_env"): [None, {}],
+    ("command.json", "trainer"): [[], "python", [1]],
+    ("run.json", "composed"): [[], {"steps": 3}, {"log_period": {"value": "often"}}],
+    ("run.json", "versions"): [[], None],
+    ("run.json", "settings"): [[], None, "x"],
+    ("run.json", "private"): [[], None],
+    ("run.json", "name"): [[], None],
+    ("run.json", "warnings"): [None, [1]],
+    ("run.json", "attempt"): ["x", None, -1, True],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "field", "value"), [(*place, value) for place, values in WRONG.items() for value in values]
+)
+def test_a_field_of_a_wrong_type_is_named_and_nothing_starts(
+    tmp_path: Path, file: str, field: str, value: object
+) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    path = folder.path / file
+    path.write_text(json.dumps(read_json(path) | {field: value}), encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(RunFolderError, match=rf"{file}: {field} is .*; it must be "):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+    assert path.read_bytes() == before
+    assert not folder.train_log.exists()
+
+
+@pytest.mark.parametrize("name", ["grace_s", "timeout_s", "hang_after_s", "warmup_steps"])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-1", '"5"', "true", "null", "[]"])
+def test_a_limit_that_is_no_time_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    record = folder.read_record()
+    record["settings"]["run"][name] = "HERE"
+    folder.run_json.write_text(json.dumps(record).replace('"HERE"', value), encoding="utf-8")
+    if value == "null" and name in ("timeout_s", "hang_after_s"):  # no limit
+        assert worker.execute(folder, console=Console(file=io.StringIO()))["state"] == "completed"
+        return
+    with pytest.raises(RunFolderError, match=f"settings.run.{name} is "):
         worker.execute(folder, console=Console(file=io.StringIO()))
     assert folder.read_record()["state"] == "planned"
+
+
+def test_all_wrong_fields_are_told_at_once(tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]) -> None:
+    folder = plan_stub_run(tmp_path / "run", private={"sink_level": "LOUD"}, run={"grace_s": None})
+    command = read_json(folder.command_json) | {"env": None}
+    folder.command_json.write_text(json.dumps(command), encoding="utf-8")
+    process = start_worker(folder)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 2
+    for text in ("settings.run.grace_s is None", "env is None", "sink_level is LOUD"):
+        assert text in output
+    assert "Traceback" not in output
+
+
+def test_a_folder_that_does_not_exist_is_told_as_that(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    process = start_worker(RunFolder(tmp_path / "nowhere"))
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (2, f"There is no run folder {tmp_path}/nowhere.\n")
+
+
+def test_a_plan_that_another_start_replaced_is_not_executed(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    mine = folder.read_record()["fingerprint"]
+    plan_stub_run(tmp_path / "run", steps=9)
+    with pytest.raises(RunFolderError, match="nother start has replaced the plan in this folder"):
+        worker.execute(folder, console=Console(file=io.StringIO()), expect_fingerprint=mine)
+    assert (folder.read_record()["state"], folder.train_log.exists()) == ("planned", False)
+    theirs = folder.read_record()["fingerprint"]
+    done = worker.execute(folder, console=Console(file=io.StringIO()), expect_fingerprint=theirs)
+    assert (done["state"], done["result"]["num_steps"]) == ("completed", 9)
+
+
+def test_a_full_disk_at_the_start_leaves_the_plan_for_a_retry(
+    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    before = folder.run_json.read_bytes()
+    # Room for the record, none for the reserve: the file size limit stands for the full disk.
+    limit = (32_768, 32_768)
+    process = start_worker(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "cannot be written: File too large. Nothing was started" in output
+    assert "Traceback" not in output
+    assert (folder.run_json.read_bytes(), folder.reserve_file.exists()) == (before, False)
+    assert worker.execute(folder, console=Console(file=io.StringIO()))["state"] == "completed"
+
+
+def test_a_log_that_cannot_be_created_leaves_the_plan_for_a_retry(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    before = folder.run_json.read_bytes()
+    folder.train_log.symlink_to(tmp_path / "nowhere" / "train.log")
+    with pytest.raises(RunFolderError, match="cannot be written"):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+    assert folder.run_json.read_bytes() == before
+
+
+@pytest.mark.parametrize("word", ["completed", "training", "stub_trainer.py", "interrupted"])
+def test_a_secret_that_is_an_ordinary_word_garbles_no_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("API_KEY", word)
+    record, _ = run_stub(tmp_path / f"{word}_run", "no_metrics step_s=0.01")
+    assert (record["state"], record["result"]["num_steps"]) == ("completed", 8)
+    assert worker.exit_code(record) == 0
+    assert record["composed"]["metrics_file"]["value"] == str(tmp_path / f"{word}_run" / "metrics.jsonl")
+    assert HIDDEN not in json.dumps(record)
+
+
+def test_a_secret_in_our_own_words_about_the_end_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", SECRET)
+    folder = plan_stub_run(tmp_path / "run")
+    command = read_json(folder.command_json) | {"trainer": [f"./{SECRET}"]}
+    folder.command_json.write_text(json.dumps(command), encoding="utf-8")
+    record = worker.execute(folder, console=Console(file=io.StringIO()))
+    assert "./<hidden>: No such file or directory" in record["reason"]
+
+
+@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-1", "null", '"fast"', "1e308", "0"])
+def test_a_step_time_that_is_none_is_not_scored_and_ends_no_run(tmp_path: Path, figure: str) -> None:
+    stub = f'silent_log metrics={{"perf/step_time_seconds":{figure}}}'
+    record, shown = run_stub(tmp_path / "run", stub)
+    assert (record["state"], record["result"]["num_steps"]) == ("completed", 8)
+    assert "step 8/8" in shown
+    if figure != "1e308":
+        assert record["result"]["too_few_steps"]
+        assert all(record["result"][name] is None for name in NUMBERS)
+
+
+@pytest.mark.parametrize("loss", ["NaN", "null", '"low"'])
+def test_a_loss_that_is_no_number_is_not_a_completed_run(tmp_path: Path, loss: str) -> None:
+    record, _ = run_stub(tmp_path / "run", f'silent_log metrics={{"learning/loss":{loss}}}')
+    assert (record["failure"], record["result"]["num_steps"]) == ("not_finite_loss", 8)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        '{"versions":null,"keys":null,"num_devices":"x","peak_device_memory_bytes":"x","resumed_at_step":[]}',
+        '{"versions":[],"keys":[],"compile_time_s":"x","device_kind":3}',
+        '{"keys":{"steps":Infinity},"compile_time_s":NaN}',
+        "[",
+    ],
+)
+def test_a_trainers_own_files_may_hold_anything(tmp_path: Path, files: str) -> None:
+    record, _ = run_stub(tmp_path / "run", f"files={files}")
+    assert (record["state"], record["result"]["num_steps"], record["resumed_at_step"]) == ("completed", 8, None)
+    assert record["result"]["compile_time_s"] is None
 
 
 class BrokenFile(io.StringIO):
     """A console that fails in a way nobody expects."""
 
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self._error = error
+
     def write(self, text: str) -> int:
         if "Num_devices" in text:
-            raise RuntimeError("the console is haunted")
+            raise self._error
         return super().write(text)
+
+
+class HauntedError(BaseException):
+    """What even a display that forgives everything lets through."""
+
+
+def test_a_console_that_fails_in_an_unexpected_way_does_not_end_the_run(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    broken = Console(file=BrokenFile(RuntimeError("the console is broken")))
+    assert worker.execute(folder, console=broken)["state"] == "completed"
 
 
 def test_a_failure_of_our_own_ends_the_trainer_and_is_recorded(tmp_path: Path) -> None:
     folder = plan_stub_run(tmp_path / "run", "hang_at=4 grandchildren")
-    with pytest.raises(RuntimeError, match="haunted"):
-        worker.execute(folder, console=Console(file=BrokenFile()))
+    with pytest.raises(HauntedError):
+        worker.execute(folder, console=Console(file=BrokenFile(HauntedError("by a ghost"))))
     record = folder.read_record()
     assert (record["state"], record["failure"]) == ("failed", "crash")
-    assert "the worker itself failed (RuntimeError: the console is haunted)" in record["reason"]
+    assert "the worker itself failed (HauntedError: by a ghost)" in record["reason"]
+
+
+def test_a_flood_of_short_lines_is_logged_and_shown_whole(tmp_path: Path) -> None:
+    record, shown = run_stub(tmp_path / "run", "flood=2")
+    assert record["state"] == "completed"
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert log.count("one of many short lines\n") == shown.count("one of many short lines\n") == 2 * 41_666
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -16,6 +16,9 @@ STUB holds what to do, as words separated by blanks, `name` or `name=value`:
     silent_log         no step lines in the log    no_metrics      no metrics file
     grandchildren      leave processes behind: one in the group, one in a session of its own, one orphaned
     secret=NAME        print the value of that variable
+    metrics=JSON       figures that replace those of each metrics line, without blanks: {"perf/step_time_seconds":NaN}
+    files=JSON         what child.json and effective.json hold
+    flood=N            print N MB of short lines
 
 STUB_READY names a FIFO: its reader gets one line, when the trainer hangs or ends its last step.
 The environment is written to `stub_env.json`, pids of grandchildren to `grandchildren.json`, in the current folder.
@@ -105,6 +108,7 @@ def write_metrics(path: str, step: int, loss: float, words: dict[str, str], step
         "perf/per_device_tokens": 128.0,
         "step": float(step),
         "run_name": "stub",
+        **json.loads(words.get("metrics", "{}")),
     }
     with Path(path).open("a", encoding="utf-8") as stream:
         if step == 0 or words.get("eval_at") == str(step):
@@ -157,6 +161,11 @@ def main() -> int:
         print(f"the secret is {os.environ[words['secret']]}", flush=True)
     if "garbage" in words:
         print_garbage()
+    if "files" in words:
+        for name in ("child.json", "effective.json"):
+            Path(name).write_text(words["files"], encoding="utf-8")
+    for _ in range(int(words.get("flood", "0"))):
+        print("one of many short lines\n" * 41_666, end="", flush=True)
     if "grandchildren" in words:
         leave_grandchildren()
     if "config_error" in words:

@@ -1,0 +1,86 @@
+"""A sweep from its plan to its table, with the stub trainer in MaxText's place."""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.conftest import RunCli
+from tests.run_folders import STUB_TRAINER
+
+STUB = f"run.trainer=[{sys.executable},{STUB_TRAINER}]"
+GRID = ("model=tiny", "platform=cpu", "steps=8", "stderr_sink_level=ERROR", STUB)
+
+
+def _states(sweep: Path) -> dict[str, str]:
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(sweep.glob("*/run.json"))]
+    return {" ".join(record["overrides"]): record["state"] for record in records}
+
+
+def _logs(sweep: Path) -> list[Path]:
+    return sorted(sweep.glob("*/train.log"))
+
+
+def test_illegal_cells_are_told_and_the_others_run(run_cli: RunCli, tmp_path: Path) -> None:
+    grid = ('quantization="",nanoo_fp8', "gradient_accumulation_steps=1,4", f"sweep.dir={tmp_path / 's'}")
+    done = run_cli("--multirun", *GRID, *grid)
+    assert done.code == 1
+    assert "4 points: 3 run, 1 invalid" in done.out
+    assert "gradient_accumulation_steps=4" in done.err
+    assert sorted(_states(tmp_path / "s").values()) == ["completed", "completed", "completed", "invalid"]
+    assert len(_logs(tmp_path / "s")) == 3
+
+
+def test_on_request_nothing_starts_when_a_cell_is_illegal(run_cli: RunCli, tmp_path: Path) -> None:
+    grid = ('quantization="",nanoo_fp8', "gradient_accumulation_steps=1,4", "sweep.on_invalid=stop")
+    done = run_cli("--multirun", *GRID, *grid, f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 2
+    assert "Nothing was started" in done.err
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_misspelt_value_stops_the_whole_sweep(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("--multirun", *GRID, "remat_policy=full,fulll", "attention=dot_product,cudnn_flash")
+    assert done.code == 2
+    assert "remat_policy=full" in done.err
+    assert "attention=cudnn_flash is not a kernel" in done.err
+    assert not list(tmp_path.glob("outputs/*/*/train.log"))
+
+
+def test_the_same_command_again_runs_only_what_is_missing(run_cli: RunCli, tmp_path: Path) -> None:
+    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    assert run_cli(*command).code == 0
+    first = {log: log.stat().st_mtime_ns for log in _logs(tmp_path / "s")}
+    record = next((tmp_path / "s").glob("0001-*/run.json"))
+    interrupted = json.loads(record.read_text(encoding="utf-8")) | {"state": "interrupted"}
+    record.write_text(json.dumps(interrupted), encoding="utf-8")
+    again = run_cli(*command)
+    assert again.code == 0, again.err
+    assert "2 points: 1 done, 1 run again" in again.out
+    second = {log: log.stat().st_mtime_ns for log in _logs(tmp_path / "s")}
+    assert [log.parent.name[:4] for log in second if second[log] != first[log]] == ["0001"]
+
+
+def test_a_changed_point_is_refused_with_the_differing_key(run_cli: RunCli, tmp_path: Path) -> None:
+    common = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    mine = tmp_path / "mine" / "model" / "mine.yaml"
+    mine.parent.mkdir(parents=True)
+    for size in (64, 128):
+        mine.write_text(f"# @package _global_\ndefaults: [tiny, _self_]\nbase_emb_dim: {size}\n", encoding="utf-8")
+        done = run_cli("--config-dir", str(tmp_path / "mine"), *common, "model=mine")
+    assert done.code == 2
+    assert "base_emb_dim: 64 there, 128 now" in done.err
+
+
+def test_points_that_train_the_same_run_once(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("--multirun", *GRID, "log_period=10,20", f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 0, done.err
+    assert "trains exactly what point 0 trains" in " ".join(done.out.replace("│", " ").split())
+    assert len(_logs(tmp_path / "s")) == 1
+
+
+def test_after_a_failure_the_rest_stays_planned_on_request(run_cli: RunCli, tmp_path: Path) -> None:
+    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    done = run_cli(*command, "sweep.fail_fast=true", env={"STUB": "exit=3"})
+    assert done.code == 1
+    assert len(_logs(tmp_path / "s")) == 1
+    assert sorted(_states(tmp_path / "s").values()) == ["failed", "planned"]
