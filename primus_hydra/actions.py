@@ -14,7 +14,8 @@ from primus_hydra import worker
 from primus_hydra.destination import mark_checkpoints
 from primus_hydra.errors import Problem, format_problems, format_refusal
 from primus_hydra.explain import explain_lines
-from primus_hydra.export import Plan, Point, complete_keys, write_run_folder
+from primus_hydra.export import complete_keys, write_run_folder
+from primus_hydra.points import Plan, Point
 from primus_hydra.progress import Voice
 from primus_hydra.report.rows import read_rows
 from primus_hydra.report.run_table import run_table

@@ -3,19 +3,19 @@
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from omegaconf import OmegaConf
 
 from primus_hydra.destination import check_run_folder
-from primus_hydra.environment import Environment
-from primus_hydra.errors import Problem, format_problem
+from primus_hydra.errors import format_problem
 from primus_hydra.flatten import Composition
 from primus_hydra.maxtext.axis_rules import REPLACE_ALL, RULES, rules_to_send
 from primus_hydra.maxtext.keys import installed_version
-from primus_hydra.maxtext.model_files import load_hub_tokenizers, load_model_keys
+from primus_hydra.maxtext.model_files import load_model_keys
 from primus_hydra.naming import default_run_name
+from primus_hydra.points import Plan
 from primus_hydra.redaction import SECRET_KEYS, is_secret_name, split_secrets
 from primus_hydra.replay import escape_interpolations, make_replay_config, to_omegaconf_yaml
 from primus_hydra.runs import RunFolder, RunFolderError, fingerprint, write_json_atomic, write_text_atomic
@@ -25,63 +25,6 @@ TRAINER_MODULE = "maxtext.trainers.pre_train.train"
 _HEADER = (
     "# Composed by primus_hydra. Run it with the arguments in command.json: MaxText's own model file beats this file.\n"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
-    """What one optimizer step trains on."""
-
-    num_devices: int | None
-    """All devices of the run; None where the platform does not say."""
-    num_sequences: int | None
-    """The global batch; None where the devices are unknown."""
-    sequence_length: int
-    """Tokens of one sequence (`max_target_length`)."""
-
-    @property
-    def num_tokens(self) -> int | None:
-        """Positions of one step, padding included."""
-        return None if self.num_sequences is None else self.num_sequences * self.sequence_length
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """A run that was composed and checked, not yet written."""
-
-    folder: RunFolder
-    keys: dict[str, Any]
-    """Every key MaxText is given."""
-    origins: dict[str, str]
-    """Key -> where it was set."""
-    composition: Composition
-    environment: Environment
-    batch: Batch
-    warnings: tuple[Problem, ...]
-    overrides: tuple[str, ...]
-    choices: dict[str, str]
-    hydra_files: dict[str, str]
-    """File name -> text of Hydra's record of the composition."""
-
-    @property
-    def secret_env(self) -> dict[str, str]:
-        """Variables that only the child's environment may hold."""
-        token = self.composition.keys.get("hf_access_token")
-        return split_secrets(self.environment.set)[1] | ({"HF_TOKEN": str(token)} if token else {})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
-    """One composed configuration: ready to run, or refused."""
-
-    number: int | None
-    """Position in the sweep, from 0; None for a run of its own."""
-    overrides: tuple[str, ...]
-    """As typed, without `+`."""
-    folder: RunFolder
-    plan: Plan | None
-    """None where the configuration is refused."""
-    problems: tuple[Problem, ...]
-    """Why it is refused; empty where there is a plan."""
 
 
 def complete_keys(composition: Composition, folder: RunFolder) -> tuple[dict[str, Any], dict[str, str]]:
@@ -107,61 +50,6 @@ def complete_keys(composition: Composition, folder: RunFolder) -> tuple[dict[str
         if (not composition.keys.get(key) and key in filled) or key == "metrics_file":
             origins[key] = "primus_hydra"
     return keys, origins
-
-
-def check_reserved(composition: Composition) -> list[Problem]:
-    """Keys that are decided elsewhere: the metrics file, and credentials."""
-    problems = []
-    if composition.keys.get("metrics_file"):
-        problems.append(
-            Problem(
-                what="metrics_file cannot be chosen: the run folder's metrics.jsonl is what results are read from.",
-                fix="Remove the key; run.dir=DIR chooses the folder.",
-                origin=str(composition.origins["metrics_file"]),
-            )
-        )
-    problems += [
-        Problem(
-            what=f"{key} was given as a key: it reaches MaxText by the environment and is written to no file.",
-            fix="Set the environment variable HF_TOKEN instead: everybody on this machine can read a command line.",
-            severity="warn",
-        )
-        for key in SECRET_KEYS
-        if composition.keys.get(key)
-    ]
-    return problems
-
-
-def check_conflicts(keys: Mapping[str, Any], origins: Mapping[str, str]) -> list[Problem]:
-    """Values that MaxText would not honour: its model file sets the key otherwise, or it forces one."""
-    model_name = str(keys.get("model_name", "default"))
-    problems = []
-    if (
-        model_name in load_hub_tokenizers()
-        and model_name != "default"
-        and not keys.get("tokenizer_path")
-        and keys.get("tokenizer_type", "huggingface") != "huggingface"
-    ):
-        problems.append(
-            Problem(
-                what=f"tokenizer_type={keys['tokenizer_type']} would be ignored: without tokenizer_path MaxText takes "
-                f"{load_hub_tokenizers()[model_name]} for {model_name}, and sets huggingface.",
-                fix="Set tokenizer_path as well, or remove tokenizer_type.",
-                origin=origins["tokenizer_type"],
-            )
-        )
-    if keys.get("override_model_config"):
-        return problems
-    model = load_model_keys(model_name)
-    return problems + [
-        Problem(
-            what=f"{key}={keys[key]!r} is set, but MaxText's model file for {keys['model_name']} says {model[key]!r}.",
-            fix="Set override_model_config=true to let the composed value win, or remove the key.",
-            origin=origins[key],
-        )
-        for key in model
-        if key in keys and keys[key] != model[key]
-    ]
 
 
 def maxtext_arguments(keys: Mapping[str, Any], folder: RunFolder) -> list[str]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from primus_hydra.errors import format_problem
-from primus_hydra.export import Point
+from primus_hydra.points import Point
 from primus_hydra.redaction import redact_all, secret_values
 from primus_hydra.runs import RecordError, fingerprint, is_abandoned
 
