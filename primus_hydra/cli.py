@@ -42,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         prepared, problems = prepare_arguments(typed)
         sys.argv = [sys.argv[0], *prepared]
-        return _compose_and_perform(problems)
+        code = _compose_and_perform(problems)
+        sys.stdout.flush()
+        return code
     except ConfigError as error:
         tell(format_refusal(error.problems), file=sys.stderr)
         return EXIT_CONFIG
