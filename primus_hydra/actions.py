@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from primus_hydra import worker
 from primus_hydra.destination import mark_checkpoints
 from primus_hydra.errors import Problem, format_problems, format_refusal
-from primus_hydra.explain import explain_lines
+from primus_hydra.explain import explain_environment, explain_lines
 from primus_hydra.export import complete_keys, write_run_folder
 from primus_hydra.points import Plan, Point
 from primus_hydra.progress import Voice
@@ -59,7 +59,7 @@ def perform_sweep(points: Sequence[Point]) -> int:
         tell("Nothing was started.", file=sys.stderr)
         return EXIT_CONFIG
     if any(problem.scope == "value" for point in refused for problem in point.problems):
-        tell("Nothing was started: a value above is wrong whatever the other values are.", file=sys.stderr)
+        tell("Nothing was started: what is refused above concerns more than one combination.", file=sys.stderr)
         return EXIT_CONFIG
     ready = [point.plan for point, standing in zip(points, standings, strict=True) if standing.runs and point.plan]
     if settings.action is Action.train:
@@ -120,6 +120,7 @@ def _perform_plan(plan: Plan) -> int:
     if settings.action is Action.explain:
         tell(f"# {_summarise(plan)}")
         tell("\n".join(explain_lines(plan.keys, plan.origins, with_defaults=settings.explain.defaults)))
+        tell("\n".join(explain_environment(plan.environment.set, plan.environment.sources)))
         return 0
     if settings.action is Action.train:
         return _train(plan)

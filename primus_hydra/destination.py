@@ -1,5 +1,6 @@
 """Is the place where a run would write free, ours, and writable? Nothing of another run is ever touched."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Set
 from pathlib import Path
@@ -49,6 +50,9 @@ def _check_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
                 fix="Choose a folder that does not exist yet with run.dir=DIR.",
             )
         ]
+    with contextlib.suppress(RecordError):
+        if folder.read_record().get("state") == "invalid":  # nothing ever ran here
+            return []
     return _compare_with(
         folder.run_json, keys, what=f"The run folder {path}", fix="Choose another folder with run.dir=DIR."
     )

@@ -41,7 +41,7 @@ def format_problem(problem: Problem) -> str:
     lines += [text for text in (problem.allowed, problem.fix) if text]
     if problem.rule:
         verb = "overrule" if problem.severity == "refuse" else "silence"
-        lines.append(f"To {verb} this rule: run.accept=[{problem.rule}]")
+        lines.append(f"To {verb} this rule: 'run.accept=[{problem.rule}]'")
     if problem.evidence:
         lines.append(f"Evidence: {problem.evidence}")
     if problem.origin:

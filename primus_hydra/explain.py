@@ -7,6 +7,8 @@ import yaml
 
 from primus_hydra.maxtext.keys import load_keys
 from primus_hydra.maxtext.model_files import load_defaults, load_model_keys, model_file
+from primus_hydra.redaction import show_value
+from primus_hydra.xla_flags import format_flags, parse_flags
 
 
 def explain_lines(keys: Mapping[str, Any], origins: Mapping[str, str], *, with_defaults: bool) -> Iterator[str]:
@@ -19,6 +21,7 @@ def explain_lines(keys: Mapping[str, Any], origins: Mapping[str, str], *, with_d
     """
     yield from _lines({name: (keys[name], origins.get(name, "primus_hydra")) for name in sorted(keys)})
     if not with_defaults:
+        yield f"# {len(load_keys()) - len(keys)} more keys have MaxText's own values: explain.defaults=true lists them."
         return
     model_name = str(keys.get("model_name", "default"))
     file = model_file(model_name)
@@ -30,6 +33,16 @@ def explain_lines(keys: Mapping[str, Any], origins: Mapping[str, str], *, with_d
     yield from _lines(
         {name: (rest[name], f"MaxText default; {load_keys()[name].description}") for name in sorted(rest)}
     )
+
+
+def explain_environment(variables: Mapping[str, str], sources: Mapping[str, str]) -> Iterator[str]:
+    """YAML comments: the environment that the trainer gets, each variable and XLA flag with the layer that set it."""
+    yield "# The trainer's environment:"
+    for name, value in sorted(variables.items()):
+        if name != "XLA_FLAGS":
+            yield f"#   {name}={show_value(name, value)}  ({sources.get(name, 'primus_hydra')})"
+    for flag, text in parse_flags(variables.get("XLA_FLAGS", "")).items():
+        yield f"#   {format_flags({flag: text})}  ({sources.get(f'XLA_FLAGS:{flag}', 'primus_hydra')})"
 
 
 def _lines(entries: Mapping[str, tuple[Any, str]]) -> Iterator[str]:

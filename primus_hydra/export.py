@@ -1,6 +1,7 @@
 """Write the run folder: exactly what MaxText will read, and everything needed to repeat it."""
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -90,13 +91,25 @@ def write_run_folder(plan: Plan) -> None:
             raise RunFolderError(problems[0].what)
         in_file = {key: value for key, value in plan.keys.items() if key != RULES}
         write_text_atomic(folder.maxtext_yml, _HEADER + to_omegaconf_yaml(in_file))
-        write_json_atomic(folder.command_json, _command(plan))
+        command = _command(plan)
+        write_json_atomic(folder.command_json, command)
+        write_text_atomic(folder.command_sh, format_script(command))
         replayed = {key: value for key, value in plan.composition.keys.items() if key not in SECRET_KEYS}
         write_text_atomic(folder.replay_yaml, make_replay_config(plan.composition, replayed))
         folder.hydra_dir.mkdir(exist_ok=True)
         for name, text in plan.hydra_files.items():
             write_text_atomic(folder.hydra_dir / name, text)
         folder.write_record(_first_record(plan) | {"attempt": folder.keep_record()})
+
+
+def format_script(command: Mapping[str, Any]) -> str:
+    """command.json as a shell script. Plain MaxText runs in it: no record is written and nothing is compared."""
+    lines = ["#!/usr/bin/env bash", "# Repeat this run with plain MaxText; run.json is not touched.", "set -eu"]
+    lines.append(f"cd {shlex.quote(command['cwd'])}")
+    lines += [f"unset {name}" for name in command["unset_env"]]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(command["env"].items())]
+    lines.append(f"exec {shlex.join(command['argv'])}")
+    return "\n".join(lines) + "\n"
 
 
 def _command(plan: Plan) -> dict[str, Any]:

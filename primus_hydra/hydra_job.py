@@ -1,12 +1,14 @@
 """What Hydra knows about the job that it runs: its overrides, its choices, where it is to lie."""
 
 import copy
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -53,8 +55,17 @@ def choose_run_dir(config: DictConfig, overrides: Sequence[str]) -> Path:
         what = f"{name}={chosen} is not a folder of this machine."
         raise ConfigError([Problem(what=what, fix="Runs are recorded locally; base_output_directory may be remote.")])
     if number is not None:
-        return sweep_point_dir((folder or _default_sweep_dir()).absolute(), number, overrides)
+        differing = [text for text in overrides if text.partition("=")[0] in _list_swept()] or overrides
+        return sweep_point_dir((folder or _default_sweep_dir()).absolute(), number, differing)
     return (folder or default_run_dir(overrides, datetime.now())).absolute()
+
+
+@cache
+def _list_swept() -> frozenset[str]:
+    """Names that the command line gives several values to; the others are the same for every point."""
+    arguments = [text for text in sys.argv[1:] if "=" in text and not text.startswith("-")]
+    overrides = OverridesParser.create().parse_overrides(arguments)
+    return frozenset(override.key_or_group for override in overrides if override.is_sweep_override())
 
 
 @cache

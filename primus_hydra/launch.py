@@ -33,6 +33,11 @@ def read_plan(folder: RunFolder) -> tuple[Record, dict[str, Any]]:
             + "\n  ".join(wrong)
             + "\nPlan the run again, or correct these fields."
         )
+    if Path(command["cwd"]) != folder.path:
+        raise RecordError(
+            f"The run folder was made at {command['cwd']} and lies at {folder.path} now. Its files name the first "
+            "place, so nothing was started. Move it back, or export it again where it is to run."
+        )
     return record, command
 
 

@@ -27,6 +27,11 @@ _NAMESPACES = tuple(field.name for field in dataclasses.fields(Settings))
 _OPTIONAL_GROUPS = ("data", "precision", "experiment")
 _OPEN_MAPPINGS = ("platform.env.", "platform.xla_flags.")
 _CLAUSE = re.compile(r"^(?P<prefix>\+{0,2})(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)$", re.DOTALL)
+_ENVIRONMENT = re.compile(
+    r"^\+{0,2}(platform\.)?(env[.=]|xla_flags[.=]|XLA_FLAGS=)?-*(?P<name>xla_\w+|[A-Z][A-Z0-9]*_[A-Z0-9_]+)=(?P<value>.*)$",
+    re.DOTALL,
+)
+"""A variable or an XLA flag, perhaps without the mapping that it belongs to."""
 _NOT_TEXT = re.compile(
     r"^\s*(['\"].*|.*\$\{.*|(choice|range|interval|glob|sort|shuffle|tag|extend_list)\(.*)$", re.DOTALL
 )
@@ -61,9 +66,12 @@ def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]
         )
     if text.startswith("~"):
         return text, _check_deletion(text, line)
+    misplaced = _ENVIRONMENT.match(text)
+    if misplaced and (problem := _explain_environment(misplaced)):
+        return text, problem
     clause = _CLAUSE.match(text)
     if not clause:
-        return (text, None) if "=" in text else (text, _explain_bare_word(text))
+        return (text, None) if re.search(r"[^=]=", text) else (text, _explain_bare_word(text))
     name, root = clause["name"], clause["name"].split(".")[0]
     if name in load_keys() and name in line.groups:
         return text, _explain_shadowed(name, line)
@@ -182,8 +190,20 @@ def _check_grammar(typed: str, rewritten: str) -> Problem | None:
     return None
 
 
+def _explain_environment(found: re.Match[str]) -> Problem | None:
+    is_flag = found["name"].startswith("xla_")
+    right = f"platform.{'xla_flags' if is_flag else 'env'}.{found['name']}={found['value']}"
+    if found.string.lstrip("+") == right:
+        return None
+    kind = "an XLA flag" if is_flag else "an environment variable"
+    origin = f"{COMMAND_LINE}: {found.string}"
+    return Problem(what=f"{found.string} is not how {kind} is set.", fix=f"Write {right}", origin=origin)
+
+
 def _explain_bare_word(text: str) -> Problem:
     name = text.lstrip("-+")
+    if text.startswith("="):
+        return Problem(what="There is a space beside =.", fix="Write key=value in one piece.", origin=COMMAND_LINE)
     fix = (
         f"Write {name}=VALUE." if name in load_keys() else "Overrides are written key=value; options come from --help."
     )
@@ -243,6 +263,7 @@ def _check_choice(group: str, value: str, line: CommandLine) -> Problem | None:
         what=f"There is no preset {group}={wrong[0]}.",
         allowed=f"Presets of {group}: {', '.join(choices)}.",
         fix=(f"Did you mean {' or '.join(close)}?" if close else "")
-        + (" Any other MaxText model: model=model_base model_name=NAME." if group == "model" else ""),
+        + (" Any other MaxText model: model=model_base model_name=NAME." if group == "model" else "")
+        + (" Presets of your own need --config-dir FOLDER." if len(line.folders) == 1 else ""),
         origin=f"{COMMAND_LINE}: {group}={value}",
     )

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -31,8 +32,6 @@ def check_plan(
 ) -> list[Problem]:
     """Everything that rules, XLA flags and the places to write to have against a configuration."""
     settings = composition.settings
-    if settings.action is Action.explain:
-        return []
     context = RuleContext(
         keys=keys,
         effective=effective,
@@ -41,7 +40,7 @@ def check_plan(
         machine=detect_machine(),
         maxtext_version=installed_version(),
         jax_version=_installed_jax(),
-        action=settings.action.value,
+        action=(Action.export if settings.action is Action.explain else settings.action).value,
         env=os.environ,
         run_dir=folder.path,
         custom_trainer=settings.run.trainer is not None,
@@ -49,6 +48,9 @@ def check_plan(
     )
     found = [*evaluate(context, other_rules=destination.RULES), *check_conflicts(keys, origins)]
     found += check_reserved(composition)
+    if settings.action is Action.explain:
+        # What is explained need not be able to run: refusals are told, and the explanation is given.
+        return [replace(problem, severity="warn") for problem in found]
     if environment is not None:
         found += _check_flags(environment)
     if settings.action is not Action.check:

@@ -67,6 +67,11 @@ class RunFolder:
         return self.path / "command.json"
 
     @cached_property
+    def command_sh(self) -> Path:
+        """The same command for a shell: `bash command.sh` repeats the run with plain MaxText."""
+        return self.path / "command.sh"
+
+    @cached_property
     def run_json(self) -> Path:
         """The record."""
         return self.path / "run.json"

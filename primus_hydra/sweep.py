@@ -71,7 +71,7 @@ def _judge_folder(point: Point) -> Standing:
     state = record.get("state")
     if state == "completed":
         return Standing(verdict=Verdict.DONE, reason="completed in an earlier start of this sweep")
-    if state == "planned":
+    if state in ("planned", "invalid"):
         return Standing(verdict=Verdict.RUN)
     fate = "its worker died" if is_abandoned(record) else f"was {state}"
     return Standing(verdict=Verdict.RUN_AGAIN, reason=f"{fate}: {record.get('reason') or ''}".rstrip(": "))

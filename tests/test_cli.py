@@ -184,6 +184,16 @@ def test_explain_tells_each_keys_value_and_origin(run_cli: RunCli) -> None:
     assert origins["quantization"] == "conf/precision/fp8.yaml (precision=fp8)"
     assert origins["attention"] == "conf/model/model_base.yaml (model=llama3_8B)"
     assert origins["run_name"] == "primus_hydra"
+    assert "#   JAX_PLATFORMS=rocm,cpu  (platform mi300x)" in done.out
+    assert "#   --xla_gpu_autotune_level=4  (platform mi300x)" in done.out
+    assert "more keys have MaxText's own values" in done.out
+
+
+def test_explain_tells_what_would_be_refused_and_explains_all_the_same(run_cli: RunCli) -> None:
+    done = run_cli("model=llama3_8B", "platform=mi300x", "remat_policy=fulll", "action=explain")
+    assert done.code == 0
+    assert yaml.safe_load(done.out)["remat_policy"] == "fulll"
+    assert "is not a policy that MaxText has" in done.err
 
 
 def test_explain_lists_maxtexts_own_values_on_request(run_cli: RunCli) -> None:

@@ -84,3 +84,20 @@ def test_after_a_failure_the_rest_stays_planned_on_request(run_cli: RunCli, tmp_
     assert done.code == 1
     assert len(_logs(tmp_path / "s")) == 1
     assert sorted(_states(tmp_path / "s").values()) == ["failed", "planned"]
+
+
+def test_a_sweep_with_refused_points_continues_too(run_cli: RunCli, tmp_path: Path) -> None:
+    grid = ("gradient_accumulation_steps=1,4", "quantization=nanoo_fp8", f"sweep.dir={tmp_path / 's'}")
+    first = run_cli("--multirun", *GRID, *grid)
+    again = run_cli("--multirun", *GRID, *grid)
+    assert (first.code, again.code) == (1, 1)
+    assert "2 points: 1 done, 1 invalid" in again.out
+    allowed = run_cli("--multirun", *GRID, *grid, "run.accept=[fp8_gradient_accumulation]")
+    assert allowed.code == 0, allowed.err
+    assert sorted(_states(tmp_path / "s").values()) == ["completed", "completed"]
+
+
+def test_folders_are_named_by_what_differs(run_cli: RunCli, tmp_path: Path) -> None:
+    run_cli("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}", "action=export")
+    names = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "s").iterdir())
+    assert names == ["0000-remat_policy=full", "0001-remat_policy=minimal"]

@@ -614,3 +614,11 @@ def test_the_worker_imports_neither_jax_nor_maxtext_nor_hydra() -> None:
     assert (
         subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parent.parent) == "set()\n"
     )
+
+
+def test_a_folder_that_was_moved_is_not_executed(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "here")
+    moved = RunFolder(tmp_path / "there")
+    folder.path.rename(moved.path)
+    with pytest.raises(RunFolderError, match=r"was made at .*here and lies at .*there now"):
+        worker.execute(moved, console=Console(file=io.StringIO()))

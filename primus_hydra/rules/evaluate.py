@@ -17,7 +17,7 @@ from primus_hydra.rules.load import Rule, load_rules
 def evaluate(context: RuleContext, *, other_rules: Collection[str] = ()) -> list[Problem]:
     """All problems of a configuration: what is refused first, then what is only warned of.
 
-    A rule that the user overruled comes back as a warning that says so; it is never dropped.
+    A refusal that the user overruled comes back as a warning that says so; a warning that was accepted is silent.
 
     Args:
         context: the configuration and where it is about to run.
@@ -25,6 +25,7 @@ def evaluate(context: RuleContext, *, other_rules: Collection[str] = ()) -> list
     """
     rules = load_rules()
     problems = [problem for rule in rules.values() for problem in _apply_rule(rule, context)]
+    problems = [problem for problem in problems if problem.severity == "refuse" or problem.rule not in context.accept]
     problems = [_overrule(problem) if problem.rule in context.accept else problem for problem in problems]
     problems += _find_unknown_names(context.accept, [*rules, *other_rules])
     return sorted(problems, key=lambda problem: problem.severity != "refuse")

@@ -6,8 +6,8 @@ _HEADER = """\
 # Rules
 
 What is checked before anything starts, besides names and types of keys. `refuse` stops the run (exit code 2), `warn`
-is shown and recorded. Any rule can be overruled by name, `run.accept=[rule,...]`; it is then shown as a warning and
-recorded with the run. With `run.trainer` of your own, the rules about this machine (`no_gpu`, `wrong_chip`,
+is shown and recorded. Any rule can be overruled by name, `run.accept=[rule,...]`; it is recorded, a refusal becomes a
+warning and a warning is silent. With `run.trainer` of your own, the rules about this machine (`no_gpu`, `wrong_chip`,
 `too_few_gpus`, `does_not_fit`, `transformer_engine_missing`, `tensorflow_missing`) and about its connection to others
 (`multi_node_without_coordinator`) are left out. In a sweep a refusal leaves out only the points that it is about; one
 marked `refuse all` is about a value that no other setting makes right, and stops the sweep before its first run.
