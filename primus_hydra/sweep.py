@@ -12,6 +12,7 @@ from rich.text import Text
 from primus_hydra.errors import format_problem
 from primus_hydra.points import Point
 from primus_hydra.redaction import redact_all, secret_values
+from primus_hydra.report.rows import describe_differences
 from primus_hydra.runs import RecordError, fingerprint, is_abandoned
 
 _MAX_REASON = 160
@@ -77,14 +78,6 @@ def _judge_folder(point: Point) -> Standing:
     return Standing(verdict=Verdict.RUN_AGAIN, reason=f"{fate}: {record.get('reason') or ''}".rstrip(": "))
 
 
-def describe_differences(points: Sequence[Point]) -> list[str]:
-    """For each point the overrides that not all points share."""
-    count = Counter(text for point in points for text in set(point.overrides))
-    return [
-        " ".join(text for text in point.overrides if count[text] < len(points)) or "(no override)" for point in points
-    ]
-
-
 def plan_table(points: Sequence[Point], standings: Sequence[Standing]) -> Table:
     """What a person sees before anything starts: point, what differs, verdict, reason."""
     tally = Counter(str(standing.verdict) for standing in standings)
@@ -92,9 +85,10 @@ def plan_table(points: Sequence[Point], standings: Sequence[Standing]) -> Table:
     table = Table(title=Text(title), title_justify="left")
     for name, overflow in (("#", "fold"), ("what differs", "fold"), ("verdict", "fold"), ("reason", "fold")):
         table.add_column(name, overflow=overflow)  # type: ignore[arg-type]
-    for number, (differs, standing) in enumerate(zip(describe_differences(points), standings, strict=True)):
+    differences = describe_differences([point.overrides for point in points])
+    for number, (differs, standing) in enumerate(zip(differences, standings, strict=True)):
         reason = standing.reason if len(standing.reason) <= _MAX_REASON else f"{standing.reason[:_MAX_REASON]}..."
-        table.add_row(str(number), Text(differs), str(standing.verdict), Text(reason))
+        table.add_row(str(number), Text(differs or "nothing"), str(standing.verdict), Text(reason))
     return table
 
 

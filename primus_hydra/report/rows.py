@@ -43,7 +43,7 @@ def read_rows(sweep_dir: Path) -> list[Row]:
     """Every run folder inside a folder, best first, then those without a score in their order."""
     folders = [RunFolder(path.parent) for path in sorted(sweep_dir.glob("*/run.json"))]
     records = [_read(folder) for folder in folders]
-    differs = _describe_differences([_texts(record.get("overrides")) for record in records])
+    differs = describe_differences([_texts(record.get("overrides")) for record in records])
     rows = [_make_row(folder, record, text) for folder, record, text in zip(folders, records, differs, strict=True)]
     return rank_rows(rows)
 
@@ -58,7 +58,7 @@ def _read(folder: RunFolder) -> Record:
     return record
 
 
-def _describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
+def describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
     count = Counter(text for texts in overrides for text in set(texts))
     return [" ".join(text for text in texts if count[text] < len(overrides)) for texts in overrides]
 
