@@ -59,6 +59,7 @@ def _read(folder: RunFolder) -> Record:
 
 
 def describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
+    """For each run the overrides that not all runs share, as one text; empty where nothing differs."""
     count = Counter(text for texts in overrides for text in set(texts))
     return [" ".join(text for text in texts if count[text] < len(overrides)) for texts in overrides]
 
