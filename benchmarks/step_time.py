@@ -1,78 +1,68 @@
-"""Is a step as fast as under plain MaxText? Paired runs of one configuration, in turn, on this machine.
+"""Is a step as fast as under plain MaxText? Two runs of one configuration at the same time, each on its own CPU core.
 
-    python benchmarks/step_time.py --pairs 5 --steps 60 [override ...]
+    python benchmarks/step_time.py --pairs 6 --steps 120 [override ...]
 
-Each pair trains the same exported configuration twice: through primus_hydra, and by the plain MaxText command that the
-run folder records. Printed: the median and the lower quartile of the step times of both (s, after the warm-up), their
-ratios for each pair, and the median ratios. The order within a pair alternates, so that drift of the machine's speed
-cancels; on a shared machine the lower quartile is the steadier of the two.
+One run goes through primus_hydra, the other is the plain MaxText command that a run folder records. They run side by
+side, so both see the same drift of a shared machine's speed, and they change cores from pair to pair. Printed: the
+median step time of both (s, after the warm-up), their ratio for each pair, and the geometric mean of each two
+neighbouring pairs (in which a difference between the cores cancels). Needs two idle cores and `taskset`.
 """
 
 import argparse
 import json
-import os
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-WARMUP_STEPS = 5
+WARMUP_STEPS = 10
 
 
 def main() -> None:
     """Run the pairs and print one line each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("overrides", nargs="*", default=["model=tiny", "data=synthetic", "platform=cpu"])
     options = parser.parse_args()
-    pairs = []
+    ratios = []
     with tempfile.TemporaryDirectory() as scratch:
         for number in range(options.pairs):
-            folder = Path(scratch) / str(number)
-            export = [*_program(), *options.overrides, f"steps={options.steps}", "action=export", f"run.dir={folder}"]
-            subprocess.run(export, check=True, capture_output=True)
-            order = [_run_ours, _run_plain] if number % 2 == 0 else [_run_plain, _run_ours]
-            times = {run: run(folder) for run in order}
-            ours, plain = times[_run_ours], times[_run_plain]
-            pairs.append([mine / theirs for mine, theirs in zip(ours, plain, strict=True)])
-            print(
-                f"pair {number}: primus_hydra {_show(ours)}, MaxText {_show(plain)}, ratio {_show(pairs[-1])}",
-                flush=True,
-            )
-    for name, ratios in zip(("median", "lower quartile"), zip(*pairs, strict=True), strict=True):
-        print(f"{name}: median ratio {statistics.median(ratios):.3f} (min {min(ratios):.3f}, max {max(ratios):.3f})")
+            overrides = [*options.overrides, f"steps={options.steps}"]
+            ours, plain = (_export(Path(scratch) / f"{number}-{name}", overrides) for name in ("ours", "plain"))
+            cores = (number % 2, 1 - number % 2)
+            started = [
+                _start(cores[0], sys.executable, "-m", "primus_hydra.worker", str(ours)),
+                _start(cores[1], "bash", str(plain / "command.sh")),
+            ]
+            if any(process.wait() for process in started):
+                sys.exit("A run failed; run its folder by hand to see why.")
+            times = [_take_median(folder) for folder in (ours, plain)]
+            ratios.append(times[0] / times[1])
+            shown = f"primus_hydra {times[0]:.4f} s, MaxText {times[1]:.4f} s, ratio {ratios[-1]:.3f}"
+            print(f"pair {number}: {shown}", flush=True)
+    balanced = [math.sqrt(one * other) for one, other in zip(ratios[::2], ratios[1::2], strict=False)]
+    print("ratios with cores exchanged:", ", ".join(f"{ratio:.3f}" for ratio in balanced))
+    print(f"median ratio {statistics.median(balanced or ratios):.3f}")
 
 
-def _show(values: Sequence[float]) -> str:
-    return " / ".join(f"{value:.4f}" for value in values)
+def _export(folder: Path, overrides: list[str]) -> Path:
+    command = [sys.executable, "-m", "primus_hydra", *overrides, "action=export", f"run.dir={folder}"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
 
 
-def _program() -> list[str]:
-    return [sys.executable, "-m", "primus_hydra"]
+def _start(core: int, *command: str) -> "subprocess.Popen[bytes]":
+    pinned = ["taskset", "-c", str(core), *command]
+    return subprocess.Popen(pinned, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def _run_ours(folder: Path) -> list[float]:
-    subprocess.run([sys.executable, "-m", "primus_hydra.worker", str(folder)], check=True, capture_output=True)
-    return _take_times(folder)
-
-
-def _run_plain(folder: Path) -> list[float]:
-    command = json.loads((folder / "command.json").read_text(encoding="utf-8"))
-    env = {name: value for name, value in os.environ.items() if name not in command["unset_env"]} | command["env"]
-    subprocess.run(command["argv"], env=env, cwd=command["cwd"], check=True, capture_output=True)
-    return _take_times(folder)
-
-
-def _take_times(folder: Path) -> list[float]:
-    """Median and lower quartile (s) of the run that just ended; the file is removed so that the next starts afresh."""
-    file = folder / "metrics.jsonl"
-    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    file.unlink()
-    quartiles = statistics.quantiles(record["perf/step_time_seconds"] for record in records[WARMUP_STEPS:])
-    return [quartiles[1], quartiles[0]]
+def _take_median(folder: Path) -> float:
+    """Median step time of the run that ended in a folder (s)."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return statistics.median(json.loads(line)["perf/step_time_seconds"] for line in lines[WARMUP_STEPS:])
 
 
 if __name__ == "__main__":
