@@ -118,7 +118,7 @@ _RECORD_FIELDS: Mapping[str, _Expected] = {
 _COMMAND_FIELDS: Mapping[str, _Expected] = {
     "trainer": (
         "null or a list of texts, the program first",
-        lambda value: value is None or (_is_texts(value) and value),
+        lambda value: value is None or _is_program(value),
     ),
     "maxtext_args": ("a list of texts", _is_texts),
     "env": ("an object of texts", _is_environment),

@@ -83,8 +83,8 @@ def plan_table(points: Sequence[Point], standings: Sequence[Standing]) -> Table:
     tally = Counter(str(standing.verdict) for standing in standings)
     title = f"{len(points)} points: " + ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
     table = Table(title=Text(title), title_justify="left")
-    for name, overflow in (("#", "fold"), ("what differs", "fold"), ("verdict", "fold"), ("reason", "fold")):
-        table.add_column(name, overflow=overflow)  # type: ignore[arg-type]
+    for name in ("#", "what differs", "verdict", "reason"):
+        table.add_column(name, overflow="fold")
     differences = describe_differences([point.overrides for point in points])
     for number, (differs, standing) in enumerate(zip(differences, standings, strict=True)):
         reason = standing.reason if len(standing.reason) <= _MAX_REASON else f"{standing.reason[:_MAX_REASON]}..."

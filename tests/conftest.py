@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +40,22 @@ class RunCli(Protocol):
         timeout_s: float = 120,
     ) -> Finished:
         """Run the program in its own process group; see `run_cli`."""
+
+
+@pytest.fixture(scope="module")
+def hydra_app() -> Iterator[None]:
+    """Hydra's compose API over the shipped presets, with our schema and resolvers."""
+    # Imported here: only the tests that compose in this process pay for Hydra.
+    from hydra import initialize_config_dir
+
+    from primus_hydra.paths import conf_dir
+    from primus_hydra.resolvers import register_resolvers
+    from primus_hydra.schema import register
+
+    register()
+    register_resolvers()
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        yield
 
 
 @pytest.fixture

@@ -2,19 +2,19 @@
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
+from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 
 from primus_hydra.maxtext.keys import load_keys, package_dir
 from primus_hydra.paths import conf_dir, list_choices, list_groups
-from primus_hydra.resolvers import register_resolvers
-from primus_hydra.schema import PRIVATE_KEYS, Settings, register
+from primus_hydra.schema import PRIVATE_KEYS, Settings
+
+pytestmark = pytest.mark.usefixtures("hydra_app")
 
 NAMESPACES = set(Settings.__dataclass_fields__)
 MODELS = {
@@ -106,14 +106,6 @@ CHIPS = {
     "mi355x": ("gfx950", 288, 2500, 5000, "fp8"),
 }
 PRESETS = sorted(path.relative_to(conf_dir()) for path in conf_dir().glob("*/*.yaml"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hydra_app() -> Iterator[None]:
-    register()
-    register_resolvers()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        yield
 
 
 def compose_on(platform: str, *overrides: str) -> DictConfig:

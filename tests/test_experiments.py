@@ -6,21 +6,21 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
+from hydra import compose
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from primus_hydra.maxtext.keys import load_keys, package_dir
 from primus_hydra.paths import conf_dir, list_choices
-from primus_hydra.resolvers import register_resolvers
-from primus_hydra.schema import register
 from tests.conftest import RunCli
+
+pytestmark = pytest.mark.usefixtures("hydra_app")
 
 HERE = Path(__file__).parent
 RECIPES: dict[str, dict[str, Any]] = json.loads((HERE / "golden" / "recipes.json").read_text())
@@ -36,14 +36,6 @@ NEEDS = {
     "attention=dot_product": {"deepseek-custom", "deepseek3.2-671b", "deepseek4-284b", "deepseek4-tiny"},
 }
 """What the rules tell to write -> the models that need it."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hydra_app() -> Iterator[None]:
-    register()
-    register_resolvers()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        yield
 
 
 def load_in_child(script: str, folder: Path, configurations: Mapping[str, Any]) -> dict[str, str | None]:
