@@ -22,7 +22,7 @@ from primus_hydra.report.run_table import run_table
 from primus_hydra.report.sweep_table import sweep_table
 from primus_hydra.runs import RunFolder, RunFolderError, fingerprint
 from primus_hydra.schema import Action, OnInvalid
-from primus_hydra.sweep import judge_points, plan_table, write_invalid_record
+from primus_hydra.sweep.judge import judge_points, plan_table, write_invalid_record
 from primus_hydra.tell import tell
 
 EXIT_CONFIG = worker.EXIT_NOT_STARTED

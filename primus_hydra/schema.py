@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
@@ -24,6 +25,13 @@ class OnInvalid(Enum):
 
     skip = "skip"
     stop = "stop"
+
+
+class Direction(Enum):
+    """Which end of an objective is the better one."""
+
+    maximize = "maximize"
+    minimize = "minimize"
 
 
 @dataclass(kw_only=True)
@@ -76,14 +84,38 @@ class PlatformSettings:
 
 @dataclass(kw_only=True)
 class SweepSettings:
-    """How the points of `--multirun` are treated."""
+    """Which points `--multirun` has, and how they are treated."""
 
     dir: str | None = None
     """The sweep's folder, one run folder per point inside it. Default: a unique folder under `outputs/`."""
+    resume: str | None = None
+    """A sweep's folder whose recorded command is taken up again; read from the command line only."""
+    grid: dict[str, Any] = field(default_factory=dict)
+    """Key, setting or config group -> list of values; every combination is a point."""
+    zip: list[dict[str, Any]] = field(default_factory=list)
+    """Mappings of name -> list; the lists of one mapping are equally long, and their values go together by position."""
+    points: list[dict[str, Any]] = field(default_factory=list)
+    """Single points (name -> value) beside the grid."""
     on_invalid: OnInvalid = OnInvalid.skip
     """What happens when some points are refused: the others run, or nothing does."""
     fail_fast: bool = False
     """Stop after the first point that fails; the rest stay planned."""
+    max_parallel: int = 1
+    """Points that run at the same time; each gets `platform.devices_per_node` GPUs of its own."""
+    repeats: int = 1
+    """Runs of every point, to see the noise between runs."""
+    retries: int = 0
+    """Further attempts after a crash, a hang or a killed worker; never after a wrong configuration."""
+    rungs: list[int] = field(default_factory=list)
+    """Successive halving: steps after which only the best points go on, ascending, below `steps`."""
+    keep: float = 0.5
+    """Fraction of the points that survives a rung; at least one does."""
+    stop_below: float | None = None
+    """Stop a point whose speed, once measured, is below this fraction of the best completed one; null: never."""
+    objective: list[str] = field(default_factory=lambda: ["tokens_per_second_per_device"])
+    """Figures that points are ranked and searched by, the first ranks; see `objective.OBJECTIVES`."""
+    direction: Direction | None = None
+    """Whether more of the first objective is better; null: what its name says."""
 
 
 @dataclass(kw_only=True)

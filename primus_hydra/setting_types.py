@@ -26,6 +26,11 @@ _MINIMUM = {
     "platform.devices_per_node": 1,
     "platform.nodes": 1,
     "platform.memory_per_device_bytes": 1,
+    "sweep.max_parallel": 1,
+    "sweep.repeats": 1,
+    "sweep.retries": 0,
+    "sweep.keep": 0.001,
+    "sweep.stop_below": 0.001,
 }
 """Setting -> the least value that makes sense."""
 _CHOICES = {"platform.jax_platform": ("rocm", "cpu")}
