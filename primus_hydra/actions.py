@@ -17,90 +17,35 @@ from primus_hydra.explain import explain_environment, explain_lines
 from primus_hydra.export import complete_keys, write_run_folder
 from primus_hydra.points import Plan, Point
 from primus_hydra.progress import Voice
-from primus_hydra.report.rows import read_rows
 from primus_hydra.report.run_table import run_table
-from primus_hydra.report.sweep_table import sweep_table
-from primus_hydra.runs import RunFolder, RunFolderError, fingerprint
-from primus_hydra.schema import Action, OnInvalid
-from primus_hydra.sweep.judge import judge_points, plan_table, write_invalid_record
+from primus_hydra.runs import RunFolder, RunFolderError
+from primus_hydra.schema import Action
 from primus_hydra.tell import tell
 
 EXIT_CONFIG = worker.EXIT_NOT_STARTED
-EXIT_INTERRUPTED = worker.EXIT_CODES["interrupted"]
 _VALIDATION_TIMEOUT_S = 600
 
 
 def perform(points: Sequence[Point]) -> int:
-    """Do what was composed: one run, or a sweep; returns the program's exit code."""
-    if any(point.number is not None for point in points):
-        return perform_sweep(points)
+    """Do what was composed for a run of its own; returns the program's exit code."""
     if not points:  # Hydra answered itself: --cfg, --info
         return 0
     (point,) = points
     if point.plan is None:
         tell(format_refusal(point.problems), file=sys.stderr)
         return EXIT_CONFIG
-    _warn(point.plan.warnings)
-    return _perform_plan(point.plan)
+    warn(point.plan.warnings)
+    return perform_plan(point.plan)
 
 
-def perform_sweep(points: Sequence[Point]) -> int:
-    """Show the plan of a sweep, then perform its points in order; what cannot run is told and left out."""
-    console = Console()
-    standings = judge_points(points)
-    _show(console, plan_table(points, standings))
-    refused = [point for point in points if point.plan is None]
-    plans = [point.plan for point in points if point.plan is not None]
-    for problem in dict.fromkeys(problem for point in refused for problem in point.problems):
-        tell(format_problems([problem]), file=sys.stderr)
-    _warn(dict.fromkeys(problem for plan in plans for problem in plan.warnings))
-    settings = plans[0].composition.settings if plans else None
-    if settings is None or (refused and settings.sweep.on_invalid is OnInvalid.stop):
-        tell("Nothing was started.", file=sys.stderr)
-        return EXIT_CONFIG
-    if any(problem.scope == "value" for point in refused for problem in point.problems):
-        tell("Nothing was started: what is refused above concerns more than one combination.", file=sys.stderr)
-        return EXIT_CONFIG
-    ready = [point.plan for point, standing in zip(points, standings, strict=True) if standing.runs and point.plan]
-    if settings.action is Action.train:
-        code = _train_sweep(points, ready, console, fail_fast=settings.sweep.fail_fast)
-    else:
-        code = max((_perform_plan(plan) for plan in ready), default=0)
-    return code or (worker.EXIT_FAILED if refused else 0)
-
-
-def _train_sweep(points: Sequence[Point], ready: Sequence[Plan], console: Console, *, fail_fast: bool) -> int:
-    """Train what is ready, one after the other; a failure does not stop the next unless asked."""
-    code = 0
-    sweep_dir = points[0].folder.path.parent
-    try:
-        sweep_dir.mkdir(parents=True, exist_ok=True)
-        with RunFolder(sweep_dir).locked():
-            for point in points:
-                if point.plan is None:
-                    write_invalid_record(point)
-            # All are written before the first runs: whatever happens, the folders say what is missing.
-            for plan in ready:
-                write_run_folder(plan)
-            for number, plan in enumerate(ready, start=1):
-                tell(f"[{number}/{len(ready)}] {_summarise(plan)}\nRun folder: {plan.folder.path}")
-                code = max(code, _execute(plan, console))
-                if code == EXIT_INTERRUPTED or (code and fail_fast):
-                    break
-    except (RunFolderError, OSError) as error:
-        tell(str(error), file=sys.stderr)
-        return EXIT_CONFIG
-    _show(console, sweep_table(read_rows(sweep_dir)))
-    tell(f"Sweep folder: {sweep_dir}")
-    return code
-
-
-def _show(console: Console, table: RenderableType) -> None:
+def show(console: Console, table: RenderableType) -> None:
+    """Print a table; nothing happens where nobody can read it any more."""
     with Voice(console).attempt():
         console.print(table)
 
 
-def _warn(warnings: Iterable[Problem]) -> None:
+def warn(warnings: Iterable[Problem]) -> None:
+    """Tell what is suspicious and stops nothing."""
     if text := format_problems(warnings):
         tell(f"Warnings:\n{text}", file=sys.stderr)
 
@@ -115,7 +60,8 @@ def _summarise(plan: Plan) -> str:
     return f"{model} on {platform.name}, {devices}: {size}{tokens}"
 
 
-def _perform_plan(plan: Plan) -> int:
+def perform_plan(plan: Plan) -> int:
+    """Do what `action` says about one plan; returns the exit code."""
     settings = plan.composition.settings
     if settings.action is Action.explain:
         tell(f"# {_summarise(plan)}")
@@ -134,7 +80,7 @@ def _train(plan: Plan) -> int:
     tell(_summarise(plan))
     code = _write(plan, done=f"Run folder: {plan.folder.path}") or _execute(plan, console)
     if code != EXIT_CONFIG:
-        _show(console, run_table(plan.folder.read_record()))
+        show(console, run_table(plan.folder.read_record()))
         tell(f"Run folder: {plan.folder.path}")
     return code
 
@@ -147,7 +93,7 @@ def _execute(plan: Plan, console: Console) -> int:
             plan.folder,
             console=console,
             secret_env=plan.secret_env,
-            expect_fingerprint=fingerprint(plan.keys),
+            expect_fingerprint=plan.fingerprint,
         )
     except (RunFolderError, OSError) as error:
         tell(str(error), file=sys.stderr)

@@ -16,7 +16,7 @@ from primus_hydra.log_lines import ERROR, Line
 from primus_hydra.maxtext.metrics import StepRecord
 from primus_hydra.supervisor import Exit
 
-State = Literal["completed", "failed", "timed_out", "interrupted"]
+State = Literal["completed", "failed", "timed_out", "interrupted", "skipped"]
 Failure = Literal["config", "crash", "out_of_memory", "not_finite_loss", "no_steps", "incomplete", "hung", "timeout"]
 
 _OUT_OF_MEMORY = re.compile(
@@ -47,25 +47,27 @@ class Verdict:
     """What is recorded about it."""
 
     state: State
-    failure: Failure | None
+    failure: Failure | str | None
+    """Of a skipped run, the word of the program that stopped it."""
     reason: str
     """One sentence; for a completed run, what it did."""
     last_error_lines: tuple[str, ...]
-    """Empty for a completed run."""
+    """Empty for a completed or skipped run."""
 
 
 def classify(outcome: Outcome) -> Verdict:
-    """Tell completed, failed, timed out, hung and interrupted apart."""
+    """Tell completed, failed, timed out, hung, interrupted and skipped apart."""
     if done := _describe_completion(outcome):
         return Verdict(state="completed", failure=None, reason=done, last_error_lines=())
     state: State = "failed"
-    failure: Failure | None
+    failure: Failure | str | None
     if outcome.exit.stop is not None:
         state, failure, reason = _classify_stop(outcome)
         reason += f" The trainer did not end cleanly: {outcome.exit.problem}." if outcome.exit.problem else ""
     else:
         failure, reason = _classify_failure(outcome)
-    return Verdict(state=state, failure=failure, reason=reason, last_error_lines=find_error_lines(outcome.tail))
+    errors = () if state == "skipped" else find_error_lines(outcome.tail)
+    return Verdict(state=state, failure=failure, reason=reason, last_error_lines=errors)
 
 
 def exit_signal(returncode: int | None) -> int | None:
@@ -96,8 +98,12 @@ def _describe_completion(outcome: Outcome) -> str:
     return f"Reached target_eval_loss after step {last}." if "Target loss" in stopped else ""
 
 
-def _classify_stop(outcome: Outcome) -> tuple[State, Failure | None, str]:
+def _classify_stop(outcome: Outcome) -> tuple[State, Failure | str | None, str]:
     after = _after_step(outcome.records)
+    if outcome.exit.order is not None:
+        return "skipped", outcome.exit.order.word, outcome.exit.order.reason
+    if outcome.exit.stop == "orphaned":
+        return "interrupted", None, f"Interrupted {after}: the program that started it died."
     if outcome.exit.stop == "interrupted":
         name = signal_name(outcome.exit.stop_signal) if outcome.exit.stop_signal else "a request"
         return "interrupted", None, f"Interrupted by {'Ctrl-C' if name == 'SIGINT' else name} {after}."

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
+from primus_hydra.atomic_files import list_half_written, write_json_atomic
 from primus_hydra.errors import Problem
-from primus_hydra.runs import RecordError, RunFolder, config_differences, read_json, write_json_atomic
+from primus_hydra.identity import Identity, list_differences
+from primus_hydra.runs import RecordError, RunFolder, read_json
 
 MARKER = "primus_hydra.json"
 """File beside MaxText's checkpoints that says which configuration made them."""
@@ -17,19 +19,20 @@ LENGTH_KEYS = frozenset(
     {"steps", "checkpoint_period", "log_period", "profiler", "skip_first_n_steps_for_profiler", "profiler_steps"}
 )
 """Keys that may differ when a run continues from its checkpoint: how long it runs and what it reports."""
+_SCHEDULE = "learning_rate_schedule_steps"
 
 
-def check_run_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
+def check_run_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
     """Refuse a folder that cannot be written, holds other files, or belongs to another configuration."""
     try:
-        return _check_folder(folder, keys)
+        return _check_folder(folder, identity)
     except OSError as error:
         return [
             Problem(what=f"The run folder {folder.path} cannot be used: {error.strerror}.", fix="Choose run.dir=DIR.")
         ]
 
 
-def _check_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
+def _check_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
     path = folder.path
     if path.exists() and not path.is_dir():
         return [Problem(what=f"run.dir={path} is a file.", fix="Name a folder that does not exist yet.")]
@@ -41,7 +44,7 @@ def _check_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
                 fix="Choose another place with run.dir=DIR.",
             )
         ]
-    if not path.exists() or set(path.iterdir()) <= {folder.lock_file}:
+    if not path.exists() or set(path.iterdir()) <= {folder.lock_file, *list_half_written(path)}:
         return []
     if not folder.run_json.exists():
         return [
@@ -54,7 +57,10 @@ def _check_folder(folder: RunFolder, keys: Mapping[str, Any]) -> list[Problem]:
         if folder.read_record().get("state") == "invalid":  # nothing ever ran here
             return []
     return _compare_with(
-        folder.run_json, keys, what=f"The run folder {path}", fix="Choose another folder with run.dir=DIR."
+        folder.run_json,
+        identity,
+        what=f"The run folder {path}",
+        fix="Choose another folder with run.dir=DIR (for a sweep, sweep.dir=DIR), or remove this one.",
     )
 
 
@@ -69,10 +75,11 @@ def check_output_directory(keys: Mapping[str, Any]) -> list[Problem]:
     return [Problem(what=f"base_output_directory={base} cannot be a folder: {existing} is a file.")]
 
 
-def check_checkpoints(keys: Mapping[str, Any], accept: Set[str]) -> list[Problem]:
+def check_checkpoints(keys: Mapping[str, Any], identity: Identity, accept: Set[str]) -> list[Problem]:
     """Refuse to continue from the checkpoint of another configuration (MaxText resumes whatever is there).
 
-    Remote folders (`gs://...`) are not looked into.
+    Only MaxText's keys decide here: a training may go on under another environment or on another chip. Remote folders
+    (`gs://...`) are not looked into.
     """
     directory = checkpoint_owner(keys)
     if directory is None or not any((directory / "checkpoints").glob("[0-9]*")):
@@ -87,7 +94,7 @@ def check_checkpoints(keys: Mapping[str, Any], accept: Set[str]) -> list[Problem
                 severity="warn" if "unknown_checkpoint" in accept else "refuse",
             )
         ]
-    return _compare_with(directory / MARKER, keys, what=f"The checkpoint in {directory}", fix=fix)
+    return _compare_with(directory / MARKER, _keys_of(identity), what=f"The checkpoint in {directory}", fix=fix)
 
 
 def mark_checkpoints(keys: Mapping[str, Any], record: Mapping[str, Any]) -> None:
@@ -95,7 +102,12 @@ def mark_checkpoints(keys: Mapping[str, Any], record: Mapping[str, Any]) -> None
     directory = checkpoint_owner(keys)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-        write_json_atomic(directory / MARKER, {"composed": record["composed"]})
+        write_json_atomic(directory / MARKER, {"identity": _keys_of(record["identity"])})
+
+
+def _keys_of(identity: Identity) -> Identity:
+    """The part of an identity that MaxText's keys make: those have no dot."""
+    return {name: value for name, value in identity.items() if "." not in name}
 
 
 def checkpoint_owner(keys: Mapping[str, Any]) -> Path | None:
@@ -106,13 +118,23 @@ def checkpoint_owner(keys: Mapping[str, Any]) -> Path | None:
     return Path(base) / str(keys["run_name"])
 
 
-def _compare_with(file: Path, keys: Mapping[str, Any], *, what: str, fix: str) -> list[Problem]:
+def _compare_with(file: Path, identity: Identity, *, what: str, fix: str) -> list[Problem]:
     try:
-        earlier = {key: entry["value"] for key, entry in read_json(file)["composed"].items()}
+        earlier = read_json(file)["identity"]
+        differences = list_differences(earlier, identity)
     except (RecordError, KeyError, AttributeError):
-        return [Problem(what=f"{what} has an unreadable record, {file}.", fix=fix)]
-    differences = {key: pair for key, pair in config_differences(earlier, keys).items() if key not in LENGTH_KEYS}
+        what = f"{what} has an unreadable record, {file}."
+        return [Problem(what=what, fix=fix, scope="combination")]
+    differences = {name: pair for name, pair in differences.items() if name not in LENGTH_KEYS}
+    if _schedule_length(earlier) == _schedule_length(identity):
+        differences.pop(_SCHEDULE, None)
     if not differences:
         return []
-    shown = "; ".join(f"{key}: {old!r} there, {new!r} now" for key, (old, new) in sorted(differences.items()))
+    shown = "; ".join(f"{name}: {old!r} there, {new!r} now" for name, (old, new) in differences.items())
     return [Problem(what=f"{what} belongs to another configuration ({shown}).", fix=fix)]
+
+
+def _schedule_length(identity: Identity) -> object:
+    """Steps of the learning rate's schedule. Without them MaxText takes `steps`, so naming that is no change."""
+    steps = identity.get(_SCHEDULE)
+    return steps if isinstance(steps, int) and steps >= 0 else identity.get("steps")

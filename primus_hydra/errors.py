@@ -35,6 +35,14 @@ class ConfigError(Exception):
         super().__init__(format_problems(self.problems))
 
 
+class SweepRefused(SystemExit):
+    """The same from inside Hydra's plugins: Hydra would print a traceback for an ordinary exception."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(2)
+
+
 def format_problem(problem: Problem) -> str:
     """Render one problem as plain text: the fact, what is allowed, what to do, where it came from."""
     lines = [problem.what]

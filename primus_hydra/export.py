@@ -5,22 +5,25 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
+from primus_hydra.atomic_files import format_json, write_in_order
 from primus_hydra.destination import check_run_folder
 from primus_hydra.errors import format_problem
 from primus_hydra.flatten import Composition
+from primus_hydra.interpolation import escape_interpolations
 from primus_hydra.maxtext.axis_rules import REPLACE_ALL, RULES, rules_to_send
 from primus_hydra.maxtext.keys import installed_version
 from primus_hydra.maxtext.model_files import load_model_keys
 from primus_hydra.naming import default_run_name
 from primus_hydra.points import Plan
 from primus_hydra.redaction import SECRET_KEYS, is_secret_name, split_secrets
-from primus_hydra.replay import escape_interpolations, make_replay_config, to_omegaconf_yaml
-from primus_hydra.runs import RunFolder, RunFolderError, fingerprint, write_json_atomic, write_text_atomic
-from primus_hydra.schema import PlatformSettings
+from primus_hydra.replay import make_replay_config, to_omegaconf_yaml
+from primus_hydra.runs import RunFolder, RunFolderError
+from primus_hydra.schema import PlatformSettings, SweepSettings
 
 TRAINER_MODULE = "maxtext.trainers.pre_train.train"
 _HEADER = (
@@ -78,28 +81,40 @@ def format_argument(value: Any) -> str:
 def write_run_folder(plan: Plan) -> None:
     """Write maxtext.yml, command.json, run.json (state `planned`) and .hydra/ into the run folder.
 
-    The record of an earlier attempt in the same folder is kept as `run.json.<attempt>`.
+    The record of an earlier attempt in the same folder is kept as `run.json.<attempt>`. A kill at any point leaves
+    either the folder as it was, or a record with the state `planning`: such a folder cannot be executed, and planning
+    the same run again completes it.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written; the record in it is as it was.
+        RunFolderError: the folder belongs to another run, or its record is damaged.
         RunLockedError: a worker executes the folder right now.
     """
     folder = plan.folder
     folder.path.mkdir(parents=True, exist_ok=True)
     with folder.locked():
-        if problems := check_run_folder(folder, plan.keys):
+        folder.remove_half_written()
+        if problems := check_run_folder(folder, plan.identity):
             raise RunFolderError(problems[0].what)
-        in_file = {key: value for key, value in plan.keys.items() if key != RULES}
-        write_text_atomic(folder.maxtext_yml, _HEADER + to_omegaconf_yaml(in_file))
-        command = _command(plan)
-        write_json_atomic(folder.command_json, command)
-        write_text_atomic(folder.command_sh, format_script(command))
-        replayed = {key: value for key, value in plan.composition.keys.items() if key not in SECRET_KEYS}
-        write_text_atomic(folder.replay_yaml, make_replay_config(plan.composition, replayed))
-        folder.hydra_dir.mkdir(exist_ok=True)
-        for name, text in plan.hydra_files.items():
-            write_text_atomic(folder.hydra_dir / name, text)
-        folder.write_record(_first_record(plan) | {"attempt": folder.keep_record()})
+        record = _first_record(plan) | {"attempt": folder.count_attempts()}
+        folder.keep_record()
+        begun, done = (format_json(record | {"state": state}) for state in ("planning", "planned"))
+        files = [(folder.run_json, begun), *_list_files(plan), (folder.run_json, done)]
+        write_in_order(files, staging=folder.path)
+
+
+def _list_files(plan: Plan) -> list[tuple[Path, str]]:
+    """Every file of the run folder but the record, with its text."""
+    folder, command = plan.folder, _command(plan)
+    in_file = {key: value for key, value in plan.keys.items() if key != RULES}
+    replayed = {key: value for key, value in plan.composition.keys.items() if key not in SECRET_KEYS}
+    return [
+        (folder.maxtext_yml, _HEADER + to_omegaconf_yaml(in_file)),
+        (folder.command_json, format_json(command)),
+        (folder.command_sh, format_script(command)),
+        (folder.replay_yaml, make_replay_config(plan.composition, replayed)),
+        *((folder.hydra_dir / name, text) for name, text in plan.record_composition().items()),
+    ]
 
 
 def format_script(command: Mapping[str, Any]) -> str:
@@ -130,19 +145,34 @@ def _public(platform: PlatformSettings) -> dict[str, Any]:
     return asdict(platform) | {"env": {name: value for name, value in platform.env.items() if not is_secret_name(name)}}
 
 
+def _ranking(sweep: SweepSettings) -> dict[str, Any]:
+    """What a report ranks this run by."""
+    return {
+        "objective": list(sweep.objective),
+        "direction": sweep.direction.value if sweep.direction is not None else None,
+    }
+
+
 def _first_record(plan: Plan) -> dict[str, Any]:
+    """The record, without state and attempts."""
     settings = plan.composition.settings
     return {
         "schema": 1,
         "name": plan.keys["run_name"],
-        "state": "planned",
+        "point": plan.number,
+        "repeat": plan.repeat,
         "overrides": list(plan.overrides),
         "choices": plan.choices,
         "composed": {key: {"value": value, "origin": plan.origins[key]} for key, value in plan.keys.items()},
         "private": plan.composition.private,
-        "settings": {"run": asdict(settings.run), "platform": _public(settings.platform)},
+        "settings": {
+            "run": asdict(settings.run),
+            "platform": _public(settings.platform),
+            "sweep": _ranking(settings.sweep),
+        },
         "environment": {"inherited": plan.environment.inherited, "sources": plan.environment.sources},
-        "fingerprint": fingerprint(plan.keys),
+        "identity": plan.identity,
+        "fingerprint": plan.fingerprint,
         "accepted_rules": list(settings.run.accept),
         "warnings": [format_problem(problem) for problem in plan.warnings],
         "versions": {"maxtext": installed_version()},

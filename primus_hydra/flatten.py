@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from primus_hydra.errors import ConfigError, Problem
 from primus_hydra.maxtext.keys import Key, load_keys
@@ -125,17 +125,17 @@ def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[S
         if not isinstance(node, DictConfig) or node._is_none():
             problems.append(Problem(what=f"{name} is not a mapping of settings.", fix="Set single values instead."))
             continue
-        missing = OmegaConf.missing_keys(node)
-        problems += [
-            Problem(
-                what=f"{name}.{key} has to be filled in.",
-                fix="Choose a platform preset, for example platform=mi300x.",
-                origin=origins.get(f"{name}.{key}", _UNKNOWN_ORIGIN).text,
-            )
-            for key in sorted(missing)
-        ]
         try:
-            values[name] = None if missing else OmegaConf.to_object(node)
+            values[name] = OmegaConf.to_object(node)
+        except MissingMandatoryValue:
+            problems += [
+                Problem(
+                    what=f"{name}.{key} has to be filled in.",
+                    fix="Choose a platform preset, for example platform=mi300x.",
+                    origin=origins.get(f"{name}.{key}", _UNKNOWN_ORIGIN).text,
+                )
+                for key in sorted(OmegaConf.missing_keys(node))
+            ]
         except OmegaConfBaseException as error:
             problems.append(Problem(what=f"The settings under {name} cannot be read: {str(error).splitlines()[0]}"))
     try:

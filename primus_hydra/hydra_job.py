@@ -1,49 +1,128 @@
-"""What Hydra knows about the job that it runs: its overrides, its choices, where it is to lie."""
+"""The job that Hydra composes: one run, or one point of a sweep; where it is to lie and how it is recorded."""
 
 import copy
-import sys
-from collections.abc import Sequence
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from primus_hydra.errors import ConfigError, Problem
+from primus_hydra.grammar import typed_name
 from primus_hydra.naming import default_run_dir, default_sweep_dir, sweep_point_dir
+from primus_hydra.omegaconf_yaml import format_yaml
+from primus_hydra.origins import Origin, trace_files, trace_overrides
 from primus_hydra.redaction import SECRET_KEYS, is_secret_name
 
+_SWEEP_VARIABLE = "PRIMUS_HYDRA_SWEEP"
+"""What all processes of one sweep must agree on; a launcher may compose points in processes of its own."""
+_NOT_THE_POINT = re.compile(r"(sweep|hydra|explain|run(?!\.trainer))\.|hydra/|action=")
+"""Starts of overrides that say how runs are treated, and so do not tell points apart."""
 
-def list_overrides() -> list[str]:
-    """The job's overrides as Hydra got them; an interpolation in one is not resolved."""
-    overrides = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
-    return [str(text) for text in overrides or []]
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One configuration as Hydra composed it."""
 
-def list_choices() -> dict[str, str]:
+    config: DictConfig
+    """The task configuration, without Hydra's own node."""
+    overrides: tuple[str, ...]
+    """As Hydra got them, without those of its own settings."""
+    choices: Mapping[str, str]
     """Config group -> the preset that was chosen, Hydra's own groups left out."""
-    choices = HydraConfig.get().runtime.choices
+    origins: Mapping[str, Origin]
+    """Dotted key -> where it was set last."""
+    number: int | None
+    """Position in the sweep, from 0; None for a run of its own."""
+    record: Callable[[], dict[str, str]]
+    """Makes Hydra's record of the composition: file name -> text. It takes 10 ms, and only written folders need it."""
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The overrides without `+`."""
+        return tuple(text.lstrip("+") for text in self.overrides)
+
+
+def read_job(config: DictConfig) -> Job:
+    """The job that Hydra runs at this moment, from inside its task function.
+
+    Args:
+        config: the task configuration that Hydra handed over.
+    """
+    hydra = cast(DictConfig, copy.deepcopy(HydraConfig.get()))  # it may hold another job's when the folder is written
+    # An interpolation in an override is not resolved.
+    overrides = [str(text) for text in OmegaConf.to_container(hydra.overrides.task, resolve=False) or []]
+    choices = task_choices(hydra.runtime.choices)
+    loader = GlobalHydra.instance().config_loader()
+    return Job(
+        config=config,
+        overrides=tuple(overrides),
+        choices=choices,
+        origins=trace_files(loader, str(hydra.job.config_name), overrides, choices) | trace_overrides(overrides),
+        number=int(hydra.job.num) if hydra.mode == RunMode.MULTIRUN else None,
+        record=lambda: record_composition(config, hydra, overrides),
+    )
+
+
+def task_choices(choices: Mapping[str, object]) -> dict[str, str]:
+    """Config group -> the preset that was chosen, Hydra's own groups left out."""
     return {group: str(choice) for group, choice in choices.items() if not group.startswith("hydra")}
 
 
-def sweep_position() -> int | None:
-    """Position in the sweep, from 0; None for a run of its own."""
-    job = HydraConfig.get()
-    return int(job.job.num) if job.mode == RunMode.MULTIRUN else None
+def announce_sweep(overrides: Iterable[str]) -> None:
+    """Decide the sweep's default folder, and which overrides all points share; processes started later inherit both.
+
+    Args:
+        overrides: those that give one value to the whole sweep, as typed.
+    """
+    shared = sorted({typed_name(text) for text in overrides})
+    folder = default_sweep_dir(datetime.now()).absolute()
+    os.environ[_SWEEP_VARIABLE] = json.dumps({"dir": str(folder), "shared": shared})
 
 
-def choose_run_dir(config: DictConfig, overrides: Sequence[str]) -> Path:
+def choose_run_dir(job: Job) -> Path:
     """Absolute path of the run folder: the one that was asked for, or a unique one.
 
     Raises:
         ConfigError: what was asked for is no path of this machine.
     """
-    number = sweep_position()
-    name = "run.dir" if number is None else "sweep.dir"
+    if job.number is None:
+        return _absolute(_chosen_folder(job.config, "run.dir") or default_run_dir(job.typed, datetime.now()))
+    differing = _what_differs(job, _announced()["shared"])
+    return sweep_point_dir(choose_sweep_dir(job.config), job.number, differing)
+
+
+def choose_sweep_dir(config: DictConfig) -> Path:
+    """Absolute path of the sweep's folder: the one that was asked for, or a unique one.
+
+    Raises:
+        ConfigError: what was asked for is no path of this machine.
+    """
+    return _absolute(_chosen_folder(config, "sweep.dir") or Path(_announced()["dir"]))
+
+
+def _absolute(folder: Path) -> Path:
+    """Without `..` too: the path names the run, and a run that is taken up again has to have its name again."""
+    return Path(os.path.abspath(folder))  # noqa: PTH100
+
+
+def _announced() -> dict[str, Any]:
+    if _SWEEP_VARIABLE not in os.environ:
+        announce_sweep([])
+    found: dict[str, Any] = json.loads(os.environ[_SWEEP_VARIABLE])
+    return found
+
+
+def _chosen_folder(config: DictConfig, name: str) -> Path | None:
     try:
         chosen = OmegaConf.select(config, name)
         folder = Path(chosen).expanduser() if chosen else None
@@ -54,43 +133,34 @@ def choose_run_dir(config: DictConfig, overrides: Sequence[str]) -> Path:
     if chosen and "://" in chosen:
         what = f"{name}={chosen} is not a folder of this machine."
         raise ConfigError([Problem(what=what, fix="Runs are recorded locally; base_output_directory may be remote.")])
-    if number is not None:
-        differing = [text for text in overrides if text.partition("=")[0] in _list_swept()] or overrides
-        return sweep_point_dir((folder or _default_sweep_dir()).absolute(), number, differing)
-    return (folder or default_run_dir(overrides, datetime.now())).absolute()
+    return folder
 
 
-@cache
-def _list_swept() -> frozenset[str]:
-    """Names that the command line gives several values to; the others are the same for every point."""
-    arguments = [text for text in sys.argv[1:] if "=" in text and not text.startswith("-")]
-    overrides = OverridesParser.create().parse_overrides(arguments)
-    return frozenset(override.key_or_group for override in overrides if override.is_sweep_override())
+def _what_differs(job: Job, shared: Sequence[str]) -> list[str]:
+    """Overrides that tell this point from the sweep's others; all that describe it where none does."""
+    differing = [text for text in job.typed if typed_name(text) not in shared]
+    return differing or [text for text in job.typed if not _NOT_THE_POINT.match(text)]
 
 
-@cache
-def _default_sweep_dir() -> Path:
-    """One folder for all points of the sweep that this process composes."""
-    return default_sweep_dir(datetime.now())
+def record_composition(config: DictConfig, hydra: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
+    """Hydra's record of the composition as it lies in `.hydra/`: file name -> text, without credentials.
 
-
-def record_composition(config: DictConfig) -> dict[str, str]:
-    """Hydra's record of the composition as it lies in `.hydra/`: file name -> text, without credentials."""
+    Args:
+        config: the task configuration.
+        hydra: Hydra's own node.
+        overrides: of the task, as Hydra got them.
+    """
+    node = OmegaConf.to_container(hydra, resolve=False, enum_to_str=True)
     return {
-        "config.yaml": OmegaConf.to_yaml(_without_secrets(config)),
-        "hydra.yaml": OmegaConf.to_yaml(
-            OmegaConf.create({"hydra": OmegaConf.to_container(HydraConfig.get(), resolve=False)})
-        ),
-        "overrides.yaml": OmegaConf.to_yaml(OmegaConf.create(list_overrides())),
+        "config.yaml": format_yaml(_without_secrets(config)),
+        "hydra.yaml": format_yaml({"hydra": node}),
+        "overrides.yaml": format_yaml(list(overrides)),
     }
 
 
-def _without_secrets(config: DictConfig) -> DictConfig:
-    """A copy that may be written: credentials that a preset holds are taken out."""
-    public = copy.deepcopy(config)
-    with open_dict(public):
-        for name in SECRET_KEYS & public.keys():
-            del public[name]
-        for name in [name for name in public.platform.env if is_secret_name(str(name))]:
-            del public.platform.env[name]
-    return public
+def _without_secrets(config: DictConfig) -> dict[str, Any]:
+    """What may be written: credentials that a preset holds are taken out."""
+    content: Any = OmegaConf.to_container(config, resolve=False, enum_to_str=True)
+    env = content["platform"]["env"]
+    content["platform"]["env"] = {name: value for name, value in env.items() if not is_secret_name(str(name))}
+    return {name: value for name, value in content.items() if name not in SECRET_KEYS}

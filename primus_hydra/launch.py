@@ -12,6 +12,10 @@ from primus_hydra.runs import Record, RecordError, RunFolder, read_json
 
 _PACKAGE_ROOT = Path(__file__).parent.parent
 _STEP_KEYS = ("steps", "learning_rate_schedule_steps")
+_NOT_EXECUTABLE = {
+    "planning": "The plan in {path} was not written to its end, so nothing was started. Plan the run again.",
+    "invalid": "The configuration of {path} was refused (run.json says why), so nothing was started.",
+}
 DEFAULT_LOG_PERIOD = 100
 """MaxText's own."""
 
@@ -22,7 +26,10 @@ def read_plan(folder: RunFolder) -> tuple[Record, dict[str, Any]]:
     Raises:
         RecordError: one of the files cannot be read, or fields are missing or of a wrong type: all are named.
     """
-    record, command = folder.read_record(), read_json(folder.command_json)
+    record = folder.read_record()
+    if record.get("state") in _NOT_EXECUTABLE:
+        raise RecordError(_NOT_EXECUTABLE[record["state"]].format(path=folder.path))
+    command = read_json(folder.command_json)
     wrong = [f"run.json: {text}" for text in _wrong_fields(record, _RECORD_FIELDS)]
     wrong += [f"command.json: {text}" for text in _wrong_fields(command, _COMMAND_FIELDS)]
     if isinstance(record.get("private"), Mapping):

@@ -172,6 +172,6 @@ def _find_ignored_keys(effective: Mapping[str, Any], axes: Sequence[str]) -> tup
     return tuple(
         key
         for key, size in effective.items()
-        if key.startswith(("ici_", "dcn_")) and key.endswith(_KEY_SUFFIX) and key not in used
+        if key.endswith(_KEY_SUFFIX) and key.startswith(("ici_", "dcn_")) and key not in used
         if isinstance(size, int) and size not in (0, 1)
     )

@@ -8,20 +8,26 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from primus_hydra.redaction import is_secret_name
+
 _MAX_SLUG_LENGTH = 80
+_ENV = "platform.env."
+_IMPLIED = re.compile(r"^(model|experiment)=|^platform\.(env|xla_flags)\.")
+"""Starts of overrides whose rest says enough."""
 
 
 def make_slug(overrides: Sequence[str]) -> str:
     """What a person typed, as a file name: `model=llama3_8B steps=20` -> `llama3_8B-steps=20`."""
-    words = [re.sub(r"^(model|experiment)=", "", text.lstrip("+")) for text in overrides if not _is_plumbing(text)]
-    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", "-".join(words)).strip("_.-")
+    typed = [text.lstrip("+") for text in overrides]
+    words = [_IMPLIED.sub("", text) for text in typed if not _is_plumbing(text)]
+    slug = re.sub(r"[^A-Za-z0-9._=-]+", "_", re.sub(r"['\"]", "", "-".join(words))).strip("_.-")
     return slug[:_MAX_SLUG_LENGTH].strip("_.-") or "run"
 
 
 def _is_plumbing(text: str) -> bool:
-    return text.lstrip("+").startswith(
-        ("run.", "sweep.", "action=", "hydra.", "hydra/", "platform.env.", "explain.", "base_output_directory=")
-    )
+    if text.startswith(_ENV):
+        return is_secret_name(text.removeprefix(_ENV).partition("=")[0])
+    return text.startswith(("run.", "sweep.", "action=", "hydra.", "hydra/", "explain.", "base_output_directory="))
 
 
 def unique_suffix() -> str:
@@ -43,6 +49,11 @@ def sweep_point_dir(sweep_dir: Path, number: int, overrides: Sequence[str]) -> P
     """The folder of one point of a sweep: its number, what differs, and a hash of the overrides."""
     digest = hashlib.sha256("\0".join(overrides).encode()).hexdigest()[:8]
     return sweep_dir / f"{number:04d}-{make_slug(overrides)}-{digest}"
+
+
+def repeat_dir(point_dir: Path, repeat: int) -> Path:
+    """The folder of a further run of a point; the first one, 1, has the point's own."""
+    return point_dir.with_name(f"{point_dir.name}-repeat{repeat}") if repeat > 1 else point_dir
 
 
 def default_run_name(run_dir: Path) -> str:

@@ -1,8 +1,8 @@
 """What points of a sweep are ranked and searched by: figures of run.json's `result`."""
 
-import math
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -15,14 +15,17 @@ class Objective:
     title: str
     """As a table shows it, with its unit."""
     maximize: bool
+    step_time_power: int = 0
+    """The figure varies within a run as this power of the step time: 1 for the time itself, -1 for a speed; 0: it is
+    one number of the whole run, without a spread."""
 
 
 OBJECTIVES = {
     objective.name: objective
     for objective in (
-        Objective(name="tokens_per_second_per_device", title="tokens/s/device", maximize=True),
-        Objective(name="tflops_per_second_per_device", title="TFLOP/s/device", maximize=True),
-        Objective(name="step_time_s", title="step time, s", maximize=False),
+        Objective(name="tokens_per_second_per_device", title="tokens/s/device", maximize=True, step_time_power=-1),
+        Objective(name="tflops_per_second_per_device", title="TFLOP/s/device", maximize=True, step_time_power=-1),
+        Objective(name="step_time_s", title="step time, s", maximize=False, step_time_power=1),
         Objective(name="final_loss", title="final loss", maximize=False),
         Objective(name="peak_device_memory_gib", title="peak device memory, GiB", maximize=False),
         Objective(name="peak_host_memory_gib", title="peak host memory, GiB", maximize=False),
@@ -30,6 +33,21 @@ OBJECTIVES = {
     )
 }
 """Name -> objective, with its natural direction."""
+DEFAULT_OBJECTIVE = "tokens_per_second_per_device"
+
+
+def choose_objective(name: str, direction: str | None = None) -> Objective:
+    """The objective of that name, in the direction that is asked for.
+
+    Args:
+        name: one of `OBJECTIVES`.
+        direction: `maximize`, `minimize`, or None for the natural one.
+
+    Raises:
+        KeyError: there is no such objective.
+    """
+    objective = OBJECTIVES[name]
+    return objective if direction is None else replace(objective, maximize=direction == "maximize")
 
 
 def read_score(record: Mapping[str, Any], objective: Objective) -> float | None:
@@ -42,9 +60,22 @@ def read_score(record: Mapping[str, Any], objective: Objective) -> float | None:
     result = record.get("result")
     if record.get("state") != "completed" or not isinstance(result, Mapping):
         return None
+    return read_figure(result, objective)
+
+
+def read_figure(result: Mapping[str, Any], objective: Objective) -> float | None:
+    """The objective's value among a run's figures, whatever became of the run.
+
+    None for what is no finite number, for a speed or a step time that is not above 0 or rests on too few steps, and
+    for a negative one of anything but a loss.
+    """
     value = result.get(objective.name)
     if isinstance(value, Mapping):
         value = value.get("median")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    if not abs(value) <= sys.float_info.max:  # NaN compares as False
+        return None
+    if objective.step_time_power and (value <= 0 or result.get("too_few_steps")):
+        return None
+    return None if value < 0 and objective.name != "final_loss" else float(value)

@@ -1,15 +1,16 @@
 """Where each value of a composed configuration came from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 
+from primus_hydra.grammar import parse_override
 from primus_hydra.paths import conf_dir
 
 COMMAND_LINE = "command line"
@@ -28,10 +29,16 @@ class Origin:
         return self.text
 
 
-def trace_origins(
+def preset_folders(loader: ConfigLoader) -> tuple[Path, ...]:
+    """Where Hydra looks for presets, the first one that has a name wins."""
+    elements = loader.get_search_path().get_path()
+    return tuple(Path(element.path.removeprefix("file://")) for element in elements if element.path)
+
+
+def trace_files(
     loader: ConfigLoader, config_name: str, overrides: Sequence[str], choices: Mapping[str, str]
 ) -> dict[str, Origin]:
-    """Find the last setter of every key, in Hydra's own order of composition.
+    """Find the file that set each key last, in Hydra's own order of composition.
 
     Args:
         loader: the config loader of the running Hydra application.
@@ -42,9 +49,7 @@ def trace_origins(
     Returns:
         Dotted key (`steps`, `platform.env.NVTE_FUSED_ATTN`) -> origin.
     """
-    folders = [
-        Path(element.path.removeprefix("file://")) for element in loader.get_search_path().get_path() if element.path
-    ]
+    folders = preset_folders(loader)
     defaults = loader.compute_defaults_list(config_name=config_name, overrides=list(overrides), run_mode=RunMode.RUN)
     origins: dict[str, Origin] = {}
     for default in defaults.defaults:
@@ -55,9 +60,10 @@ def trace_origins(
             group, _, _ = default.config_path.rpartition("/")
             origin = Origin(layer=group or "config", text=_describe_file(file, group, choices))
             origins |= dict.fromkeys(_dotted_keys(_read(file), default.package or ""), origin)
-    return origins | _command_line_origins(overrides)
+    return origins
 
 
+@cache
 def _read(file: Path) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     content = yaml.load(file.read_text(encoding="utf-8"), Loader=loader) or {}
@@ -92,12 +98,10 @@ def _dotted_keys(content: Mapping[str, Any], package: str) -> Iterator[str]:
             yield from _dotted_keys(value, f"{prefix}{key}")
 
 
-def _command_line_origins(overrides: Sequence[str]) -> dict[str, Origin]:
-    """Origins of `key=value` overrides; group choices are no values and are told by their files."""
+def trace_overrides(overrides: Iterable[str], origin: str = COMMAND_LINE) -> dict[str, Origin]:
+    """Dotted key -> origin of `key=value` overrides; group choices are no values and are told by their files."""
     return {
-        override.key_or_group: Origin(
-            layer=COMMAND_LINE, text=f"{COMMAND_LINE}: {(override.input_line or '').lstrip('+')}"
-        )
-        for override in OverridesParser.create().parse_overrides(list(overrides))
+        override.key_or_group: Origin(layer=COMMAND_LINE, text=f"{origin}: {(override.input_line or '').lstrip('+')}")
+        for override in map(parse_override, overrides)
         if not override.key_or_group.startswith("hydra")
     }

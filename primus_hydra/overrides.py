@@ -8,14 +8,20 @@ text-typed keys are quoted so that the text which was typed is the text that arr
 import dataclasses
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
+from typing import Any
 
 from primus_hydra.errors import Problem
+from primus_hydra.grammar import (
+    NOT_TEXT,
+    SWEEP_FUNCTION,
+    quote_typed,
+    split_top_level,
+    try_parse,
+    typed_name,
+    write_value,
+)
 from primus_hydra.maxtext.keys import Key, load_keys
 from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.paths import list_choices, list_groups
@@ -24,7 +30,9 @@ from primus_hydra.setting_types import check_setting, list_settings
 
 COMMAND_LINE = "command line"
 _NAMESPACES = tuple(field.name for field in dataclasses.fields(Settings))
-_OPTIONAL_GROUPS = ("data", "precision", "experiment")
+_OPTIONAL_GROUPS = ("data", "precision", "experiment", "sweep")
+_NOT_PER_POINT = ("sweep", "hydra", "action", "explain")
+_OBJECTIVE = "sweep.objective"
 _OPEN_MAPPINGS = ("platform.env.", "platform.xla_flags.")
 _CLAUSE = re.compile(r"^(?P<prefix>\+{0,2})(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)$", re.DOTALL)
 _ENVIRONMENT = re.compile(
@@ -32,9 +40,6 @@ _ENVIRONMENT = re.compile(
     re.DOTALL,
 )
 """A variable or an XLA flag, perhaps without the mapping that it belongs to."""
-_NOT_TEXT = re.compile(
-    r"^\s*(['\"].*|.*\$\{.*|(choice|range|interval|glob|sort|shuffle|tag|extend_list)\(.*)$", re.DOTALL
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,11 +81,13 @@ def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]
     if name in load_keys() and name in line.groups:
         return text, _explain_shadowed(name, line)
     if name in line.groups:
-        return text, _check_choice(name, clause["value"], line)
+        return f"{name}={clause['value']}", _check_choice(name, clause["value"], line)
     if root == "hydra":
         return text, _check_hydra_setting(name, text)
-    if not line.multirun and len(_split_top_level(clause["value"])) > 1 and not _NOT_TEXT.match(clause["value"]):
+    if not line.multirun and len(split_top_level(clause["value"])) > 1 and not NOT_TEXT.match(clause["value"]):
         return text, _explain_list_of_values(clause)
+    if line.multirun and (problem := _check_whole_sweep(clause)):
+        return text, problem
     if root in _NAMESPACES:
         return _rewrite_setting(clause, line)
     if root in PRIVATE_KEYS or root in load_keys():
@@ -88,15 +95,39 @@ def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]
     return text, unknown_key(name, f"{COMMAND_LINE}: {text}", [*line.groups, *_NAMESPACES])
 
 
-def typed_name(text: str) -> str:
-    """The key or group that an override names, without `+`, `~`, package and value."""
-    return text.lstrip("+~").split("=")[0].split("@")[0]
+def write_override(name: str, value: Any, line: CommandLine) -> tuple[str, Problem | None]:
+    """A name and its value from a YAML file as the override that Hydra needs, checked like a typed one.
+
+    Returns:
+        The override and None, or the override and the problem with it.
+    """
+    text = f"{name}={write_value(value)}"
+    if _holds_text(name) and isinstance(value, int | float):
+        what = f"{name} is {value!r}, which YAML does not read as text, so the text that was written is lost."
+        return text, Problem(what=what, fix="Put the value in quotes.")
+    if name.split(".")[0] in _NOT_PER_POINT or name == "run.dir":
+        return text, _explain_not_per_point(name)
+    return rewrite_override(text, line)
+
+
+def _holds_text(name: str) -> bool:
+    key = load_keys().get(name)
+    return name.startswith(_OPEN_MAPPINGS) or (key is not None and key.kinds == {"str"} and not key.choices)
+
+
+def _explain_not_per_point(name: str) -> Problem:
+    return Problem(
+        what=f"{name} holds for a whole sweep and cannot have several values.",
+        allowed="Keys of MaxText, groups of presets, platform.* and run.* can differ between points.",
+        fix="Start one sweep for each value.",
+    )
 
 
 def _rewrite_key(clause: re.Match[str], key: Key | None, line: CommandLine) -> tuple[str, Problem | None]:
     value = clause["value"]
     if key is not None and "list[str]" in key.annotation and re.fullmatch(r"\[.*\]", value):
-        value = f"[{','.join(_quote_element(element.strip(), False) for element in _split_top_level(value[1:-1]))}]"
+        elements = [element.strip() for element in split_top_level(value[1:-1])]
+        value = f"[{','.join(quote_typed(element, keep_numbers=False) for element in elements)}]"
     elif key is not None and "str" in key.kinds and not key.kinds & {"list", "dict"}:
         value = _quote_text(value, line.multirun, keep_numbers=bool(key.kinds & {"int", "float", "bool"}))
     rewritten = f"++{clause['name']}={value}"
@@ -110,8 +141,25 @@ def _rewrite_key(clause: re.Match[str], key: Key | None, line: CommandLine) -> t
     return rewritten, _check_grammar(clause.string, rewritten)
 
 
+def _check_whole_sweep(clause: re.Match[str]) -> Problem | None:
+    """Settings of a sweep as a whole; one of them takes a list that may be written without brackets."""
+    name = clause["name"]
+    if name == "run.dir":
+        what, fix = "run.dir would be one folder for all points of a sweep.", "Write sweep.dir=DIR."
+        return Problem(what=what, fix=fix, origin=f"{COMMAND_LINE}: {clause.string}")
+    several = len(split_top_level(clause["value"])) > 1 or SWEEP_FUNCTION.match(clause["value"])
+    if name.split(".")[0] not in _NOT_PER_POINT or name == _OBJECTIVE or not several:
+        return None
+    problem = replace(_explain_not_per_point(name), origin=f"{COMMAND_LINE}: {clause.string}")
+    is_list = "list" in str(list_settings().get(name))
+    return replace(problem, fix=f"Write {name}=[{clause['value']}]") if is_list else problem
+
+
 def _rewrite_setting(clause: re.Match[str], line: CommandLine) -> tuple[str, Problem | None]:
     name, typed = clause["name"], f"{COMMAND_LINE}: {clause.string}"
+    if name == _OBJECTIVE and not clause["value"].startswith("["):
+        rewritten = f"{name}=[{clause['value']}]"
+        return rewritten, _check_grammar(clause.string, rewritten) or _check_type(name, rewritten, typed)
     if name.startswith(_OPEN_MAPPINGS):
         rewritten = f"++{name}={_quote_text(clause['value'], line.multirun)}"
         return rewritten, _check_grammar(clause.string, rewritten)
@@ -130,7 +178,7 @@ def _rewrite_setting(clause: re.Match[str], line: CommandLine) -> tuple[str, Pro
 
 
 def _check_type(name: str, rewritten: str, origin: str) -> Problem | None:
-    parsed = _parse(rewritten)
+    parsed = try_parse(rewritten)
     if parsed is None or parsed.is_sweep_override() or "${" in rewritten:
         return None
     return check_setting(name, parsed.value(), origin)
@@ -138,49 +186,12 @@ def _check_type(name: str, rewritten: str, origin: str) -> Problem | None:
 
 def _quote_text(value: str, multirun: bool, keep_numbers: bool = False) -> str:
     """Quote each element that Hydra would not keep as the text it is."""
-    elements = _split_top_level(value) if multirun else [value]
-    return ",".join(_quote_element(element, keep_numbers) for element in elements)
-
-
-def _quote_element(element: str, keep_numbers: bool) -> str:
-    if element == "" or element == "null" or _NOT_TEXT.match(element):
-        return element
-    parsed = _parse(f"k={element}")
-    value = parsed.value() if parsed is not None else None
-    if value == element or (keep_numbers and isinstance(value, int | float)):
-        return element
-    # In Hydra's quotes a backslash stands for itself, except before a quote and at the end.
-    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), element)
-    return f"'{escaped}'"
-
-
-def _split_top_level(value: str) -> list[str]:
-    """Split at the commas that Hydra's sweep grammar sees: outside quotes and brackets."""
-    parts, depth, quote, start = [], 0, "", 0
-    for index, char in enumerate(value):
-        if quote:
-            quote = "" if char == quote and value[index - 1] != "\\" else quote
-        elif char in "'\"":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(value[start:index])
-            start = index + 1
-    return [*parts, value[start:]]
-
-
-def _parse(text: str) -> Override | None:
-    try:
-        return OverridesParser.create().parse_override(text)
-    except HydraException:
-        return None
+    elements = split_top_level(value) if multirun else [value]
+    return ",".join(quote_typed(element, keep_numbers=keep_numbers) for element in elements)
 
 
 def _check_grammar(typed: str, rewritten: str) -> Problem | None:
-    parsed = _parse(rewritten)
+    parsed = try_parse(rewritten)
     if parsed is None:
         return Problem(
             what=f"{typed} cannot be read as an override.",
@@ -253,7 +264,7 @@ def _check_deletion(text: str, line: CommandLine) -> Problem | None:
 
 def _check_choice(group: str, value: str, line: CommandLine) -> Problem | None:
     choices = list_choices(line.folders, group)
-    names = _split_top_level(value) if line.multirun else [value]
+    names = split_top_level(value) if line.multirun else [value]
     allowed = [*choices, "null"] if group in _OPTIONAL_GROUPS else choices
     wrong = [name for name in names if name not in allowed and not re.search(r"[${(]", name)]
     if not wrong:

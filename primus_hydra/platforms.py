@@ -108,20 +108,34 @@ def read_cgroup_limits(
     return tuple(limits)
 
 
+def read_gpu_uuids(sysfs: Path = KFD_NODES) -> tuple[str, ...]:
+    """ROCm's UUID (`GPU-` and 16 hexadecimal digits) of every GPU, in the order of `Machine.chips`.
+
+    An empty text where the GPU has none; nothing at all on systems without the KFD topology. Source: ROCr's
+    amd_filter_device.cpp spells KFD's `unique_id` so.
+    """
+    numbers = (int(properties.get("unique_id", 0)) for _, properties in _list_gpu_nodes(sysfs))
+    return tuple(f"GPU-{number:016X}" if number else "" for number in numbers)
+
+
 def _read_kfd(sysfs: Path) -> list[tuple[str, int]]:
     """(LLVM target, memory in bytes) of every readable GPU node, in the driver's order."""
+    gpus = []
+    for node, properties in _list_gpu_nodes(sysfs):
+        banks = [_read_properties(bank) for bank in sorted(node.glob("mem_banks/*/properties"))]
+        memory = sum(int(bank["size_in_bytes"]) for bank in banks if bank.get("heap_type") in _VRAM_HEAPS)
+        gpus.append((decode_gfx_target(int(properties.get("gfx_target_version", 0))), memory))
+    return gpus
+
+
+def _list_gpu_nodes(sysfs: Path) -> list[tuple[Path, dict[str, str]]]:
+    """Every readable GPU node with its properties, in the driver's order."""
     try:
         names = [node.name for node in sysfs.iterdir() if node.name.isdecimal()]
     except OSError:
         return []
-    gpus = []
-    for node in (sysfs / name for name in sorted(names, key=int)):
-        properties = _read_properties(node / "properties")
-        if int(properties.get("simd_count", 0)) > 0:
-            banks = [_read_properties(bank) for bank in sorted(node.glob("mem_banks/*/properties"))]
-            memory = sum(int(bank["size_in_bytes"]) for bank in banks if bank.get("heap_type") in _VRAM_HEAPS)
-            gpus.append((decode_gfx_target(int(properties.get("gfx_target_version", 0))), memory))
-    return gpus
+    nodes = [(sysfs / name, _read_properties(sysfs / name / "properties")) for name in sorted(names, key=int)]
+    return [(node, properties) for node, properties in nodes if int(properties.get("simd_count", 0)) > 0]
 
 
 def _read_properties(path: Path) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """What composing gives: a plan that is ready to be written, or the reasons why there is none."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from primus_hydra.environment import Environment
 from primus_hydra.errors import Problem
 from primus_hydra.flatten import Composition
+from primus_hydra.identity import Identity, fingerprint, identify
 from primus_hydra.redaction import split_secrets
 from primus_hydra.runs import RunFolder
 
@@ -42,8 +44,22 @@ class Plan:
     warnings: tuple[Problem, ...]
     overrides: tuple[str, ...]
     choices: dict[str, str]
-    hydra_files: dict[str, str]
-    """File name -> text of Hydra's record of the composition."""
+    record_composition: Callable[[], dict[str, str]]
+    """Makes Hydra's record of the composition, file name -> text, when the folder is written."""
+    number: int | None = None
+    """Position in the sweep, from 0; None for a run of its own."""
+    repeat: int = 1
+    """Which run of this point it is, from 1."""
+
+    @property
+    def identity(self) -> Identity:
+        """What the run folder of this plan belongs to."""
+        return identify(self.keys, self.environment.set, self.composition.settings.run.trainer)
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 of the identity, in hexadecimal; repeats of a point share it."""
+        return fingerprint(self.identity)
 
     @property
     def secret_env(self) -> dict[str, str]:
@@ -65,3 +81,5 @@ class Point:
     """None where the configuration is refused."""
     problems: tuple[Problem, ...]
     """Why it is refused; empty where there is a plan."""
+    repeat: int = 1
+    """Which run of this point it is, from 1."""

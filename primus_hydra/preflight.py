@@ -11,9 +11,10 @@ from primus_hydra import destination
 from primus_hydra.environment import Environment
 from primus_hydra.errors import Problem
 from primus_hydra.flatten import Composition
+from primus_hydra.identity import identify
 from primus_hydra.maxtext.keys import installed_version
 from primus_hydra.maxtext.model_files import load_hub_tokenizers, load_model_keys
-from primus_hydra.platforms import detect_machine
+from primus_hydra.platforms import Machine, detect_machine
 from primus_hydra.redaction import SECRET_KEYS
 from primus_hydra.rules import RuleContext, evaluate
 from primus_hydra.runs import RunFolder
@@ -37,7 +38,7 @@ def check_plan(
         effective=effective,
         origins=origins,
         platform=settings.platform,
-        machine=detect_machine(),
+        machine=_this_machine(),
         maxtext_version=installed_version(),
         jax_version=_installed_jax(),
         action=(Action.export if settings.action is Action.explain else settings.action).value,
@@ -51,11 +52,14 @@ def check_plan(
     if settings.action is Action.explain:
         # What is explained need not be able to run: refusals are told, and the explanation is given.
         return [replace(problem, severity="warn") for problem in found]
+    if settings.action is not Action.check:
+        found += destination.check_output_directory(keys)
     if environment is not None:
         found += _check_flags(environment)
-    if settings.action is not Action.check:
-        found += destination.check_run_folder(folder, keys) + destination.check_output_directory(keys)
-        found += destination.check_checkpoints(keys, context.accept)
+    if environment is not None and settings.action is not Action.check:
+        identity = identify(keys, environment.set, settings.run.trainer)
+        found += destination.check_run_folder(folder, identity)
+        found += destination.check_checkpoints(keys, identity, context.accept)
     return found
 
 
@@ -125,6 +129,12 @@ def check_conflicts(keys: Mapping[str, Any], origins: Mapping[str, str]) -> list
     ]
 
 
+@cache
+def _this_machine() -> Machine:
+    return detect_machine()
+
+
+@cache
 def _installed_jax() -> str:
     try:
         return importlib.metadata.version("jax")

@@ -1,7 +1,9 @@
 """Preset files of a user: can they be read at all?"""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
@@ -9,8 +11,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from primus_hydra.errors import Problem
 from primus_hydra.origins import find_unquoted
+from primus_hydra.setting_types import NAMESPACES, check_setting, list_settings
+from primus_hydra.sweep.expand import Space, check_shapes
 
 _PRIMARY = "config"
+_GROUPS_LIKE_SETTINGS = ("platform", "sweep")
+"""Groups with the name of settings of ours: without a package line their keys would land among those."""
+_PACKAGE = re.compile(r"^#\s*@package\b", re.MULTILINE)
+_NO_SPACE: Mapping[str, Any] = {"grid": {}, "zip": [], "points": []}
 
 
 def check_preset_folder(folder: Path, config_name: str | None) -> Iterator[Problem]:
@@ -39,12 +47,37 @@ def check_preset_folder(folder: Path, config_name: str | None) -> Iterator[Probl
         if reason:
             yield Problem(what=f"The preset {file} cannot be read: {reason}", origin=str(file))
             continue
-        for name, value in find_unquoted(yaml.safe_load(file.read_text(encoding="utf-8")) or {}):
-            yield Problem(
-                what=f"{name} is {value!r}, which YAML does not read as text, so the text that was written is lost.",
-                fix="Put the value in quotes.",
-                origin=str(file),
-            )
+        text = file.read_text(encoding="utf-8")
+        if file.relative_to(folder).parts[0] in _GROUPS_LIKE_SETTINGS and not _PACKAGE.search(text):
+            what = f"The preset {file} does not say where its keys belong."
+            yield Problem(what=what, fix="Write `# @package _global_` in its first line.", origin=str(file))
+            continue
+        yield from _check_content(yaml.safe_load(text) or {}, str(file))
+
+
+def _check_content(content: Mapping[str, Any], file: str) -> Iterator[Problem]:
+    """Settings of ours that Hydra would refuse in its own words, and text that YAML has lost."""
+    for name, value in find_unquoted(content):
+        yield Problem(
+            what=f"{name} is {value!r}, which YAML does not read as text, so the text that was written is lost.",
+            fix="Put the value in quotes.",
+            origin=file,
+        )
+    values = {f"{root}.{name}": value for root in NAMESPACES for name, value in _mapping(content.get(root)).items()}
+    values |= {"action": content["action"]} if "action" in content else {}
+    wrong = [
+        check_setting(name, value, file)
+        for name, value in values.items()
+        if name in list_settings() and "${" not in str(value) and value != "???"
+    ]
+    yield from (problem for problem in wrong if problem is not None)
+    space = Space(**{name: values.get(f"sweep.{name}", empty) for name, empty in _NO_SPACE.items()})
+    if not any(wrong) and "${" not in str(space):
+        yield from check_shapes(space, lambda _: file)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _explain_unreadable(file: Path) -> str:

@@ -36,8 +36,8 @@ def main() -> int:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     wakeup, writing = _watch_signals()
-    line = control.makefile("rb").readline()
-    if not line.endswith(b"\n"):
+    line, commands = _read_line(control)
+    if not line:
         return 1  # the worker died before it said what to start
     spec = json.loads(line)
     try:
@@ -49,6 +49,8 @@ def main() -> int:
         _report(control, {"error": f"{spec['argv'][0]}: {getattr(error, 'strerror', None) or error}"})
         return 1
     _report(control, {"pid": trainer.pid})
+    if commands:
+        _obey(commands, trainer.pid)
     _obey_until_exit(control, wakeup, trainer.pid)
     _kill_everything(trainer.pid)
     _, status, usage = os.wait4(trainer.pid, 0)
@@ -59,6 +61,17 @@ def main() -> int:
     signal.set_wakeup_fd(-1)
     writing.close()
     return 0
+
+
+def _read_line(control: socket.socket) -> tuple[bytes, bytes]:
+    """The first line, and commands that came behind it; no line where the stream ends before one."""
+    data = b""
+    while b"\n" not in data:
+        if not (chunk := control.recv(1 << 16)):
+            return b"", b""
+        data += chunk
+    line, _, commands = data.partition(b"\n")
+    return line, commands
 
 
 def _watch_signals() -> tuple[socket.socket, socket.socket]:
@@ -83,12 +96,19 @@ def _obey_until_exit(control: socket.socket, wakeup: socket.socket, trainer: int
             for key, _ in selector.select():
                 if key.fileobj is wakeup:
                     wakeup.recv(4096)
-                elif (commands := control.recv(64)) and b"K" not in commands:
-                    _signal_group(trainer, signal.SIGTERM)
-                else:
-                    if not commands:
-                        selector.unregister(control)
-                    _kill_everything(trainer)
+                    continue
+                commands = control.recv(64)
+                if not commands:
+                    selector.unregister(control)
+                _obey(commands, trainer)
+
+
+def _obey(commands: bytes, trainer: int) -> None:
+    """Do what the worker says; no commands mean that it is dead."""
+    if commands and b"K" not in commands:
+        _signal_group(trainer, signal.SIGTERM)
+    else:
+        _kill_everything(trainer)
 
 
 def _has_exited(trainer: int) -> bool:

@@ -1,38 +1,22 @@
-"""The run folder: its paths, its record, its lock, and what makes two configurations the same."""
+"""The run folder: its paths, its record, its lock."""
 
 import contextlib
 import fcntl
-import hashlib
 import json
-import math
 import os
-import secrets
-import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import psutil
+from primus_hydra.atomic_files import list_half_written, write_json_atomic
 
 Record = dict[str, Any]
 """Content of run.json: names, overrides, composed keys, settings, state, timings, result figures."""
 
-_OUTPUT_KEYS = "run_name base_output_directory metrics_file checkpoint_dir metrics_dir tensorboard_dir"
-_REPORTING_KEYS = """
-    log_period log_config enable_tensorboard gcs_metrics save_config_to_gcs enable_checkpoint_cloud_logger
-    enable_wandb wandb_project_name wandb_run_name managed_mldiagnostics_dir
-    enable_goodput_recording monitor_goodput goodput_job_name monitor_step_time_deviation
-"""
-# The compile cache changes when the first step comes, not what it computes.
-# A credential must neither be hashed nor decide anything.
-_OTHER_KEYS = "jax_cache_dir hf_access_token"
-IDENTITY_FREE_KEYS = frozenset(f"{_OUTPUT_KEYS} {_REPORTING_KEYS} {_OTHER_KEYS}".split())
-"""MaxText keys that do not change what is trained (places, reporting); left out of the fingerprint."""
-
-NOT_SET = "(not set)"
-"""Stands in `config_differences` for the value of a key that one side does not have."""
+NOT_BEGUN = frozenset({"planning", "planned", "invalid"})
+"""States of a record that tells of no attempt. `planning`: the plan is being written, and cannot be executed yet."""
 
 _ROTATED = ("train.log", "metrics.jsonl", "effective.json", "child.json")
 
@@ -132,8 +116,8 @@ class RunFolder:
         """Replace run.json in one step."""
         write_json_atomic(self.run_json, record)
 
-    def keep_record(self) -> int:
-        """Rename the record of an earlier attempt to `run.json.<attempt>`; returns the number of attempts so far.
+    def count_attempts(self) -> int:
+        """Attempts that began here so far, as run.json says; 0 where there is none.
 
         Raises:
             RecordError: run.json cannot be read, or does not count its attempts.
@@ -146,9 +130,27 @@ class RunFolder:
                 f"{self.run_json} is damaged: attempt is {attempt!r}; it must be a whole number of at least 0. "
                 "Correct it, move the file away, or start this run in another folder."
             )
-        if attempt:
-            self.run_json.rename(self.path / f"run.json.{attempt}")
         return attempt
+
+    def keep_record(self) -> None:
+        """Copy the record of an attempt that began to `run.json.<attempt>`, before another one replaces it.
+
+        Raises:
+            OSError: the copy cannot be written; run.json is as it was.
+            RecordError: as `count_attempts`.
+        """
+        attempt = self.count_attempts()
+        if attempt and (record := self.read_record()).get("state") not in NOT_BEGUN:
+            write_json_atomic(self.record_of_attempt(attempt), record)
+
+    def record_of_attempt(self, attempt: int) -> Path:
+        """The record of an attempt, from 1, that a later one replaced."""
+        return self.path / f"run.json.{attempt}"
+
+    def remove_half_written(self) -> None:
+        """Remove what writers that were killed left here. Only for the holder of the lock: others may be writing."""
+        for path in list_half_written(self.path):
+            path.unlink(missing_ok=True)
 
     def rotate_attempt(self, attempt: int) -> None:
         """Rename what an earlier attempt left to `<name>.<attempt>`, so that stale numbers are never read.
@@ -207,97 +209,3 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise RecordError(f"{path} holds a {type(data).__name__} where a JSON object is expected.")
     return data
-
-
-def write_json_atomic(path: Path, data: Mapping[str, Any]) -> None:
-    """Write strict JSON whole or not at all. JSON has no NaN or infinity: such numbers become null."""
-    write_text_atomic(path, json.dumps(_without_non_finite(data), indent=2, allow_nan=False) + "\n")
-
-
-def write_text_atomic(path: Path, text: str) -> None:
-    """Write a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _without_non_finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: _without_non_finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_non_finite(item) for item in value]
-    return value
-
-
-def fingerprint(composed: Mapping[str, Any]) -> str:
-    """sha256, in hexadecimal, of the MaxText keys that decide what is trained.
-
-    Args:
-        composed: MaxText key -> value, plain JSON types.
-
-    Raises:
-        TypeError, ValueError: a value that JSON cannot spell the same way twice (a set, an object, NaN).
-    """
-    identity = {key: value for key, value in composed.items() if key not in IDENTITY_FREE_KEYS}
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def config_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Keys that make the fingerprints of two configurations differ -> (value in a, value in b)."""
-    names = sorted((a.keys() | b.keys()) - IDENTITY_FREE_KEYS)
-    pairs = {name: (a.get(name, NOT_SET), b.get(name, NOT_SET)) for name in names}
-    return {name: pair for name, pair in pairs.items() if json.dumps(pair[0]) != json.dumps(pair[1])}
-
-
-def this_worker() -> dict[str, Any]:
-    """Who executes: enough to recognise later that this very process is gone."""
-    return {
-        "host": socket.gethostname(),
-        "boot_id": _boot_id(),
-        "pid": os.getpid(),
-        "started": psutil.Process().create_time(),
-    }
-
-
-def is_abandoned(record: Mapping[str, Any]) -> bool:
-    """Whether the record says `running` although its worker is dead.
-
-    A worker on another host cannot be seen from here: the answer is False then, and the folder's lock decides.
-    """
-    if record.get("state") != "running":
-        return False
-    worker = record.get("worker")
-    if not isinstance(worker, Mapping) or not isinstance(worker.get("pid"), int):
-        return True
-    if worker.get("host") != socket.gethostname():
-        return False
-    if worker.get("boot_id") != _boot_id():
-        return True
-    try:
-        process = psutil.Process(worker["pid"])
-        # A zombie has stopped working; a start time that differs means that the pid was given to somebody else.
-        return process.status() == psutil.STATUS_ZOMBIE or abs(process.create_time() - worker["started"]) > 1.0
-    except (psutil.NoSuchProcess, KeyError, TypeError, ValueError):  # gone, or a damaged record that names no process
-        return True
-
-
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return str(int(psutil.boot_time()))

@@ -1,10 +1,12 @@
 """Our own settings: typed namespaces that never reach MaxText."""
 
-from dataclasses import dataclass, field
+import importlib.util
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
 from omegaconf import MISSING
 
 PRIVATE_KEYS = frozenset({"trainable", "sink_level", "file_sink_level", "stderr_sink_level"})
@@ -137,6 +139,22 @@ class Settings:
     explain: ExplainSettings = field(default_factory=ExplainSettings)
 
 
+@dataclass(kw_only=True)
+class SearchSettings:
+    """Settings under `hydra.sweeper` with `hydra/sweeper=optuna`; what is searched for is `sweep.objective`."""
+
+    _target_: str = "hydra_plugins.primus_hydra_sweeper.search.SearchSweeper"
+    n_trials: int = 20
+    """Trials of the whole study, those of earlier starts included."""
+    storage: str | None = None
+    """Database URL of the study. Default: `search.db` in the sweep's folder."""
+    study_name: str = "primus_hydra"
+    params: dict[str, str] | None = None
+    """Override name -> values, as a command line has them: `{per_device_batch_size: "range(1,9)"}`."""
+    custom_search_space: str | None = None
+    """Dotted path of a function (config, trial) that suggests further parameters."""
+
+
 def register() -> None:
     """Put the schema into Hydra's ConfigStore, under the name that config.yaml lists first.
 
@@ -150,3 +168,13 @@ def register() -> None:
         "explain": ExplainSettings,
     }
     ConfigStore.instance().store(name="primus_hydra_schema", node=node)
+    _replace_optuna()
+
+
+def _replace_optuna() -> None:
+    """Let `hydra/sweeper=optuna` be ours, which wraps the plugin's, where that is installed."""
+    # The scan of all plugins stores theirs; Hydra scans once, and what is stored later wins.
+    Plugins.instance()
+    if importlib.util.find_spec("hydra_plugins.hydra_optuna_sweeper") is not None:
+        node = {"defaults": [{"sampler": "tpe"}, "_self_"], **asdict(SearchSettings())}
+        ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node=node, provider="primus_hydra")

@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from primus_hydra.errors import Problem
+from primus_hydra.objective import OBJECTIVES
 from primus_hydra.schema import Settings
 
 _KINDS = {
@@ -33,11 +35,24 @@ _MINIMUM = {
     "sweep.stop_below": 0.001,
 }
 """Setting -> the least value that makes sense."""
+_SPECIAL: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "run.trainer": (lambda value: value != [], "a list with at least the program, or null"),
+    "sweep.keep": (lambda value: value <= 1, "a fraction above 0 and at most 1"),
+    "sweep.stop_below": (lambda value: value is None or value < 1, "a fraction above 0 and below 1, or null"),
+    "sweep.rungs": (lambda value: _are_steps(value), "a list of steps, each at least 1 and more than the one before"),
+    "sweep.objective": (lambda value: _are_objectives(value), f"one or several of {', '.join(OBJECTIVES)}, each once"),
+}
+"""Setting -> whether a value of the right type can be meant, and which ones can."""
 _CHOICES = {"platform.jax_platform": ("rocm", "cpu")}
 """Text settings with a closed list of values."""
 
 
-def list_settings() -> dict[str, Any]:
+NAMESPACES = tuple(field.name for field in dataclasses.fields(Settings) if field.name != "action")
+"""First parts of our settings' names."""
+
+
+@cache
+def list_settings() -> Mapping[str, Any]:
     """Dotted name -> type of every setting of ours."""
     settings: dict[str, Any] = {}
     for field, namespace in get_type_hints(Settings).items():
@@ -65,8 +80,8 @@ def check_setting(name: str, value: Any, origin: str) -> Problem | None:
         allowed = (
             f"Allowed: {_describe(expected).removeprefix('Allowed: ').removesuffix('.')}, at least {_MINIMUM[name]:g}."
         )
-    if name == "run.trainer" and value == []:
-        allowed = "Allowed: a list with at least the program, or null."
+    if not allowed and name in _SPECIAL and not _SPECIAL[name][0](value):
+        allowed = f"Allowed: {_SPECIAL[name][1]}."
     if not allowed:
         return None
     takes_list = list in [get_origin(kind) for kind in _members(expected)] and isinstance(value, str)
@@ -101,6 +116,15 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def _reaches(value: Any, minimum: float) -> bool:
     return math.isfinite(value) and value >= minimum
+
+
+def _are_steps(values: list[Any]) -> bool:
+    whole = all(isinstance(value, int) and not isinstance(value, bool) and value >= 1 for value in values)
+    return whole and values == sorted(set(values))
+
+
+def _are_objectives(values: list[Any]) -> bool:
+    return bool(values) and len({*values}) == len(values) and {*values} <= OBJECTIVES.keys()
 
 
 def _describe(expected: Any) -> str:

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from primus_hydra.runs import RunFolder, fingerprint, write_json_atomic
+from primus_hydra.atomic_files import write_json_atomic
+from primus_hydra.environment import Environment
+from primus_hydra.export import complete_keys
+from primus_hydra.flatten import Composition
+from primus_hydra.identity import fingerprint, identify
+from primus_hydra.points import Batch, Plan
+from primus_hydra.runs import RunFolder
+from primus_hydra.schema import PlatformSettings, Settings
 
 STUB_TRAINER = Path(__file__).with_name("trainers") / "stub_trainer.py"
 
@@ -34,14 +41,16 @@ def plan_stub_run(
     path.mkdir(parents=True, exist_ok=True)
     folder = RunFolder(path)
     keys = {"steps": steps, "log_period": 100, "run_name": path.name, "metrics_file": str(folder.metrics_jsonl)}
+    trainer, environment = [sys.executable, str(STUB_TRAINER)], {"STUB": stub, **(env or {})}
+    identity = identify(keys, environment, trainer)
     write_json_atomic(folder.maxtext_yml, keys)
     write_json_atomic(
         folder.command_json,
         {
             "argv": [],
-            "trainer": [sys.executable, str(STUB_TRAINER)],
+            "trainer": trainer,
             "maxtext_args": [str(folder.maxtext_yml)],
-            "env": {"STUB": stub, **(env or {})},
+            "env": environment,
             "unset_env": ["UNWANTED"],
             "cwd": str(path),
         },
@@ -52,7 +61,10 @@ def plan_stub_run(
             "name": path.name,
             "state": "planned",
             "overrides": [],
-            "fingerprint": fingerprint(keys),
+            "point": None,
+            "repeat": 1,
+            "identity": identity,
+            "fingerprint": fingerprint(identity),
             "composed": {key: {"value": value, "origin": "test"} for key, value in keys.items()},
             "private": dict(private or {}),
             "settings": {
@@ -65,6 +77,35 @@ def plan_stub_run(
         }
     )
     return folder
+
+
+def make_stub_plan(path: Path, *, steps: int = 8, env: Mapping[str, str] | None = None) -> Plan:
+    """A plan for the stub trainer that is not written yet; all that a composition brings, without Hydra.
+
+    Args:
+        path: the run folder.
+        steps: MaxText's key.
+        env: variables that the plan sets.
+    """
+    settings = Settings()
+    settings.run.trainer = [sys.executable, str(STUB_TRAINER)]
+    settings.platform = PlatformSettings(name="cpu", jax_platform="cpu", devices_per_node=1, fp8="fp8")
+    folder = RunFolder(path)
+    composition = Composition(keys={"steps": steps, "model_name": "default"}, private={}, settings=settings, origins={})
+    keys, origins = complete_keys(composition, folder)
+    environment = Environment(set=dict(env or {}), unset=(), inherited={}, sources={}, notes=())
+    return Plan(
+        folder=folder,
+        keys=keys,
+        origins=origins,
+        composition=composition,
+        environment=environment,
+        batch=Batch(num_devices=1, num_sequences=1, sequence_length=128),
+        warnings=(),
+        overrides=(f"steps={steps}",),
+        choices={},
+        record_composition=lambda: {"overrides.yaml": f"- steps={steps}\n"},
+    )
 
 
 def make_ready_fifo(path: Path) -> dict[str, str]:

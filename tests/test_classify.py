@@ -9,6 +9,7 @@ import pytest
 from primus_hydra.classify import Outcome, Verdict, classify, exit_signal
 from primus_hydra.log_lines import ERROR, INFO, WARNING, Line
 from primus_hydra.maxtext.metrics import StepRecord
+from primus_hydra.parent import StopOrder
 from primus_hydra.supervisor import Exit
 
 
@@ -109,6 +110,21 @@ def test_exit_code_3_of_another_trainer_means_nothing_special() -> None:
 def test_finishing_while_being_stopped_is_still_completed() -> None:
     assert judge(0, stop="interrupted", stop_signal=signal.SIGINT).state == "completed"
     assert judge(-15, stop="interrupted", stop_signal=signal.SIGINT).state == "interrupted"
+
+
+def test_a_run_that_was_stopped_on_purpose_has_the_words_of_whoever_stopped_it() -> None:
+    order = StopOrder(word="slow", reason="It is slower than half of the best.")
+    tail = [Line(ERROR, "Traceback (most recent call last):"), Line(ERROR, "KeyError: 'x'")]
+    assert judge(-15, last=4, stop="ordered", order=order, tail=tail) == Verdict(
+        state="skipped", failure="slow", reason="It is slower than half of the best.", last_error_lines=()
+    )
+    assert judge(0, stop="ordered", order=order).state == "completed"
+
+
+def test_a_run_whose_parent_died_is_interrupted() -> None:
+    verdict = judge(-15, last=4, stop="orphaned")
+    assert (verdict.state, verdict.failure) == ("interrupted", None)
+    assert verdict.reason == "Interrupted after step 4: the program that started it died."
 
 
 def test_a_trainer_that_could_not_be_killed_is_said() -> None:

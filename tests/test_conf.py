@@ -119,7 +119,7 @@ def read_preset(path: Path) -> dict[str, Any]:
 
 def test_no_group_is_named_like_a_key_of_maxtext() -> None:
     groups = list_groups([conf_dir()])
-    assert groups == {"module", "model", "data", "platform", "precision", "experiment"}
+    assert groups == {"module", "model", "data", "platform", "precision", "experiment", "sweep"}
     assert groups.isdisjoint(load_keys())
 
 

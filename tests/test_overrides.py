@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from primus_hydra.overrides import CommandLine, rewrite_override, typed_name
+from primus_hydra.overrides import CommandLine, rewrite_override, write_override
 from primus_hydra.paths import conf_dir
 
 ONE = CommandLine(folders=(conf_dir(),), multirun=False)
@@ -39,6 +39,10 @@ SWEEP = CommandLine(folders=(conf_dir(),), multirun=True)
         ("run.dir=out", "run.dir=out"),
         ("run.accept=[a,b]", "run.accept=[a,b]"),
         ("model=llama3_8B", "model=llama3_8B"),
+        ("+sweep=remat_quant_attention", "sweep=remat_quant_attention"),
+        ("sweep.dir=out", "sweep.dir=out"),
+        ("sweep.objective=step_time_s", "sweep.objective=[step_time_s]"),
+        ("sweep.grid={steps:[1,2]}", "sweep.grid={steps:[1,2]}"),
         ("~steps", "~steps"),
         ("hydra.job.num=3", "hydra.job.num=3"),
     ],
@@ -55,10 +59,63 @@ def test_an_override_reaches_hydra_with_the_text_that_was_typed(typed: str, rewr
         ("steps=1,2", "++steps=1,2"),
         ("platform.env.A=1,2", "++platform.env.A='1','2'"),
         ("learning_rate=choice(1,2)", "++learning_rate=choice(1,2)"),
+        ("sweep.objective=step_time_s,final_loss", "sweep.objective=[step_time_s,final_loss]"),
     ],
 )
 def test_each_element_of_a_sweep_keeps_its_text(typed: str, rewritten: str) -> None:
     assert rewrite_override(typed, SWEEP) == (rewritten, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("sweep.max_parallel=1,2", "holds for a whole sweep"),
+        ("sweep.rungs=20,100", "Write sweep.rungs=[20,100]"),
+        ("action=check,export", "Start one sweep for each value"),
+        ("run.dir=out", "Write sweep.dir=DIR"),
+    ],
+)
+def test_what_holds_for_a_whole_sweep_has_one_value(typed: str, words: str) -> None:
+    _, problem = rewrite_override(typed, SWEEP)
+    assert problem is not None
+    assert words in f"{problem.what} {problem.fix}"
+    assert problem.origin == f"command line: {typed}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "override"),
+    [
+        ("remat_policy", "full", "++remat_policy=full"),
+        ("quantization", "", "++quantization=''"),
+        ("quantization", "${platform.fp8}", "++quantization=${platform.fp8}"),
+        ("run_name", "1e3", "++run_name='1e3'"),
+        ("steps", 20, "++steps=20"),
+        ("mlp_activations", ["silu", "linear"], "++mlp_activations=[silu,linear]"),
+        ("platform.env.A", "1", "++platform.env.A='1'"),
+        ("platform.env.A", None, "++platform.env.A=null"),
+        ("precision", "fp8", "precision=fp8"),
+    ],
+)
+def test_a_value_of_a_file_becomes_the_override_that_hydra_needs(name: str, value: object, override: str) -> None:
+    assert write_override(name, value, SWEEP) == (override, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("remat_polcy", "full", "Did you mean remat_policy"),
+        ("platform.env.A", 1, "Put the value in quotes"),
+        ("run_name", 20240101, "Put the value in quotes"),
+        ("model", "nobody", "Presets of model"),
+        ("sweep.repeats", 2, "holds for a whole sweep"),
+        ("hydra.job.num", 3, "holds for a whole sweep"),
+        ("run.dir", "x", "holds for a whole sweep"),
+    ],
+)
+def test_a_value_of_a_file_is_checked_like_a_typed_one(name: str, value: object, words: str) -> None:
+    _, problem = write_override(name, value, SWEEP)
+    assert problem is not None
+    assert words in f"{problem.what} {problem.allowed} {problem.fix}"
 
 
 @pytest.mark.parametrize("typed", ["remat_polcy=minimal", "+remat_polcy=minimal", "++remat_polcy=minimal"])
@@ -97,6 +154,14 @@ def test_a_typo_is_refused_in_every_form(typed: str) -> None:
         ("platform.devices_per_node=0", "at least 1"),
         ("platform.jax_platform=tpu", "rocm, cpu"),
         ("action=fly", "train, check, export, explain"),
+        ("sweep.objective=speed", "one or several of tokens_per_second_per_device"),
+        ("sweep.objective=[]", "each once"),
+        ("sweep.rungs=[100,20]", "more than the one before"),
+        ("sweep.rungs=[0,20]", "at least 1"),
+        ("sweep.keep=1.5", "at most 1"),
+        ("sweep.stop_below=1", "below 1"),
+        ("sweep.repeats=0", "at least 1"),
+        ("sweep=nobody", "remat_quant_attention"),
         ("platform=null", "no preset platform=null"),
         ("~run", "Set single values instead"),
         ("~platform", "another choice is platform=NAME"),
@@ -122,13 +187,6 @@ def test_a_users_preset_folder_named_like_a_key_is_explained(tmp_path: Path) -> 
     assert problem is not None
     assert str(tmp_path / "quantization") in problem.what
     assert "Rename the folder" in problem.fix
-
-
-@pytest.mark.parametrize(
-    ("typed", "name"), [("++steps=3", "steps"), ("~steps", "steps"), ("model@x=y", "model"), ("steps", "steps")]
-)
-def test_typed_name_drops_the_decoration(typed: str, name: str) -> None:
-    assert typed_name(typed) == name
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,10 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 CONSTRAINTS = (REPOSITORY / "constraints.txt").read_text().splitlines()
 NEEDED_BY = re.compile(r'^    "(?P<name>[a-z0-9-]+)>=.*# (?P<file>[a-z0-9_/]+\.py)')
-CHILD = Path("maxtext/child.py")
+PACKAGES = ("primus_hydra", "hydra_plugins")
+CHILD = Path("primus_hydra/maxtext/child.py")
+SEARCH = Path("primus_hydra/sweep/search.py")
+"""Needs the extra `optuna`."""
 
 
 def requirements(*texts: str) -> dict[str, Requirement]:
@@ -67,9 +70,9 @@ def test_every_declared_dependency_admits_the_version_that_is_pinned() -> None:
 
 
 def test_base_dependencies_are_exactly_what_the_package_imports() -> None:
-    package = REPOSITORY / "primus_hydra"
-    files = [file for file in package.rglob("*.py") if file.relative_to(package) != CHILD]
-    modules = {module for file in files for module in imported_modules(file)} - {"primus_hydra"}
+    files = [file for folder in PACKAGES for file in (REPOSITORY / folder).rglob("*.py")]
+    files = [file for file in files if file.relative_to(REPOSITORY) not in (CHILD, SEARCH)]
+    modules = {module for file in files for module in imported_modules(file)} - {*PACKAGES}
     foreign = {module for module in modules if module not in sys.stdlib_module_names}
     used = {name for module in foreign for name in providers()[module]}
     assert used == requirements(*PROJECT["dependencies"]).keys()
@@ -134,6 +137,8 @@ def test_a_wheel_carries_every_preset_and_every_rule(wheel: Path) -> None:
     presets = {file.relative_to(REPOSITORY) for file in (REPOSITORY / "conf").rglob("*") if file.is_file()}
     rules = {str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "primus_hydra").rglob("*.yaml")}
     assert {f"primus_hydra/{preset}" for preset in presets} | rules <= shipped
+    plugins = {str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / "hydra_plugins").rglob("*.py")}
+    assert plugins <= set(zipfile.ZipFile(wheel).namelist())
     assert wheel.name.startswith(f"primus_hydra-{primus_hydra.__version__}-")
 
 
@@ -145,13 +150,14 @@ def test_an_installed_wheel_finds_its_presets_from_any_folder(installed: Path, t
     script = compose([str(installed / "primus-hydra"), "--cfg", "job"], tmp_path)
     assert module == script
     assert "decoder_block" in compose([str(installed / "primus-hydra"), "--cfg", "job", "model=grok1"], tmp_path)
+    assert "LocalLauncher" in compose([str(installed / "primus-hydra"), "--cfg", "hydra"], tmp_path)
 
 
 @pytest.mark.slow
 def test_a_plain_checkout_runs_without_being_installed(tmp_path: Path) -> None:
     binaries = make_environment(tmp_path / "environment")
     checkout = tmp_path / "checkout"
-    for folder in ("primus_hydra", "conf"):
+    for folder in (*PACKAGES, "conf"):
         shutil.copytree(REPOSITORY / folder, checkout / folder)
     assert "steps: 7" in compose([str(binaries / "python"), "-m", "primus_hydra", "--cfg", "job", "steps=7"], checkout)
 

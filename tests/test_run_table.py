@@ -79,3 +79,11 @@ def test_nothing_is_wider_than_80_columns_and_no_path_is_lost() -> None:
     assert max(map(len, draw(record).splitlines())) <= 80
     table = draw(record).replace("\n", "").replace(" ", "").replace("│", "")
     assert record["log"] in table
+
+
+def test_nothing_that_steers_a_terminal_reaches_it() -> None:
+    evil = "a\x1b[2J\x07b\u202ec"
+    record = make_record(name=evil, state="failed", failure="crash", reason=evil, last_error_lines=[evil], log=evil)
+    shown = draw(record)
+    assert {letter for letter in shown if not letter.isprintable()} == {"\n"}
+    assert "a\\x1b[2J" in shown

@@ -1,31 +1,10 @@
-"""The run folder: atomic files, attempts, identity, abandoned runs."""
+"""The run folder: its record, its attempts, its lock."""
 
-import json
-import math
-import os
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
-from primus_hydra.maxtext.keys import load_keys
-from primus_hydra.runs import (
-    IDENTITY_FREE_KEYS,
-    NOT_SET,
-    RecordError,
-    RunFolder,
-    RunFolderError,
-    RunLockedError,
-    config_differences,
-    fingerprint,
-    is_abandoned,
-    this_worker,
-    write_json_atomic,
-    write_text_atomic,
-)
-
-CONFIG = {"steps": 10, "remat_policy": "full", "run_name": "a", "base_output_directory": "/x"}
+from primus_hydra.runs import RecordError, RunFolder, RunFolderError, RunLockedError
 
 
 def test_a_record_is_read_back_as_it_was_written(tmp_path: Path) -> None:
@@ -33,25 +12,6 @@ def test_a_record_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     folder.write_record({"state": "planned", "text": "λ"})
     assert folder.read_record() == {"state": "planned", "text": "λ"}
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
-
-
-def test_numbers_that_json_does_not_have_become_null(tmp_path: Path) -> None:
-    write_json_atomic(tmp_path / "x.json", {"a": math.nan, "b": [math.inf, (1.0,)], "c": {"d": -math.inf}})
-    assert json.loads((tmp_path / "x.json").read_text()) == {"a": None, "b": [None, [1.0]], "c": {"d": None}}
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    write_text_atomic(tmp_path / "x", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_text_atomic(tmp_path / "x", "\ud800")
-    assert (tmp_path / "x").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
-
-
-def test_a_written_file_has_the_users_usual_permissions(tmp_path: Path) -> None:
-    write_text_atomic(tmp_path / "x", "new")
-    (tmp_path / "y").touch()
-    assert (tmp_path / "x").stat().st_mode == (tmp_path / "y").stat().st_mode
 
 
 @pytest.mark.parametrize(
@@ -88,10 +48,30 @@ def test_a_record_that_does_not_count_its_attempts_is_not_moved(tmp_path: Path, 
 
 def test_the_record_of_an_earlier_attempt_is_kept(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert folder.keep_record() == 0
-    folder.write_record({"attempt": 2})
-    assert folder.keep_record() == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["run.json.2"]
+    folder.keep_record()
+    assert folder.count_attempts() == 0
+    folder.write_record({"attempt": 2, "state": "failed"})
+    folder.keep_record()
+    assert folder.count_attempts() == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "run.json.2"]
+
+
+@pytest.mark.parametrize("state", ["planning", "planned"])
+def test_a_plan_that_was_never_executed_displaces_no_kept_record(tmp_path: Path, state: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_record({"attempt": 1, "state": "completed"})
+    folder.keep_record()
+    folder.write_record({"attempt": 1, "state": state})
+    folder.keep_record()
+    assert '"completed"' in folder.record_of_attempt(1).read_text()
+
+
+def test_only_half_written_files_are_removed(tmp_path: Path) -> None:
+    names = {".run.json.0123abcd.tmp": False, ".notes.tmp": True, "x.0123abcd.tmp": True, "run.json": True}
+    for name in names:
+        (tmp_path / name).touch()
+    RunFolder(tmp_path).remove_half_written()
+    assert {name: (tmp_path / name).exists() for name in names} == names
 
 
 def test_the_lock_excludes_others_until_it_is_let_go(tmp_path: Path) -> None:
@@ -104,60 +84,3 @@ def test_the_lock_excludes_others_until_it_is_let_go(tmp_path: Path) -> None:
 def test_a_folder_that_does_not_exist_cannot_be_locked(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="There is no run folder"), RunFolder(tmp_path / "nowhere").locked():
         pass
-
-
-def test_the_fingerprint_ignores_places_and_names_and_order() -> None:
-    moved = dict(reversed(list((CONFIG | {"run_name": "b", "metrics_file": "/y", "log_period": 1}).items())))
-    assert fingerprint(moved) == fingerprint(CONFIG)
-    assert len(fingerprint(CONFIG)) == 64
-
-
-@pytest.mark.parametrize("change", [{"steps": 11}, {"steps": "10"}, {"remat_policy": None}, {"packing": True}])
-def test_the_fingerprint_sees_every_other_change(change: dict[str, Any]) -> None:
-    assert fingerprint(CONFIG | change) != fingerprint(CONFIG)
-    assert config_differences(CONFIG, CONFIG | change).keys() == change.keys()
-
-
-@pytest.mark.parametrize("value", [math.nan, {1, 2}, object()])
-def test_what_cannot_be_spelt_the_same_way_twice_has_no_fingerprint(value: object) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        fingerprint({"steps": value})
-
-
-def test_differences_name_both_values() -> None:
-    assert config_differences(CONFIG, {"steps": 20, "run_name": "b", "packing": False}) == {
-        "steps": (10, 20),
-        "remat_policy": ("full", NOT_SET),
-        "packing": (NOT_SET, False),
-    }
-
-
-def test_every_identity_free_key_is_a_key_of_maxtext() -> None:
-    assert IDENTITY_FREE_KEYS - load_keys().keys() == set()
-
-
-def test_a_run_of_a_living_worker_is_not_abandoned() -> None:
-    assert not is_abandoned({"state": "running", "worker": this_worker()})
-
-
-@pytest.mark.parametrize("state", ["planned", "completed", "failed"])
-def test_only_a_running_record_can_be_abandoned(state: str) -> None:
-    assert not is_abandoned({"state": state})
-
-
-def test_a_run_is_abandoned_when_its_worker_is_gone() -> None:
-    worker = this_worker()
-    unused = next(pid for pid in range(2, 1 << 22) if not psutil.pid_exists(pid))
-    for change in ({"pid": unused}, {"started": worker["started"] - 100}, {"boot_id": "another boot"}):
-        assert is_abandoned({"state": "running", "worker": worker | change})
-    assert is_abandoned({"state": "running"})
-
-
-@pytest.mark.parametrize("change", [{"pid": "x"}, {"pid": -1}, {"pid": None}, {"started": "x"}])
-def test_a_damaged_record_of_a_worker_names_nobody(change: dict[str, Any]) -> None:
-    assert is_abandoned({"state": "running", "worker": this_worker() | change})
-    assert is_abandoned({"state": "running", "worker": {}})
-
-
-def test_a_worker_on_another_host_is_left_to_the_lock() -> None:
-    assert not is_abandoned({"state": "running", "worker": this_worker() | {"host": "elsewhere", "pid": os.getpid()}})

@@ -101,3 +101,41 @@ def test_folders_are_named_by_what_differs(run_cli: RunCli, tmp_path: Path) -> N
     run_cli("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}", "action=export")
     names = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "s").iterdir())
     assert names == ["0000-remat_policy=full", "0001-remat_policy=minimal"]
+
+
+def test_a_longer_sweep_continues_what_is_complete_so_far(run_cli: RunCli, tmp_path: Path) -> None:
+    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    assert run_cli(*command).code == 0
+    longer = run_cli(*command, "steps=12")
+    assert longer.code == 0, longer.err
+    assert "2 points: 2 run again" in longer.out
+    assert "completed 8 of 12 steps so far" in " ".join(longer.out.replace("│", " ").split())
+    shorter = run_cli(*command)
+    assert "2 points: 2 done" in shorter.out
+
+
+def test_a_damaged_record_leaves_out_its_point_and_is_kept(run_cli: RunCli, tmp_path: Path) -> None:
+    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    assert run_cli(*command).code == 0
+    damaged = next((tmp_path / "s").glob("0000-*/run.json"))
+    half = damaged.read_bytes()[:1000]
+    damaged.write_bytes(half)
+    done = run_cli(*command)
+    assert done.code == 1
+    assert "2 points: 1 invalid, 1 done" in done.out
+    assert f"has an unreadable record, {damaged}" in done.err
+    assert "remove this one" in done.err
+    assert damaged.read_bytes() == half
+
+
+def test_an_abandoned_run_is_run_again(run_cli: RunCli, tmp_path: Path) -> None:
+    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    assert run_cli(*command).code == 0
+    record = next((tmp_path / "s").glob("0001-*/run.json"))
+    died = json.loads(record.read_text(encoding="utf-8"))
+    died |= {"state": "running", "worker": died["worker"] | {"boot_id": "another"}}
+    record.write_text(json.dumps(died), encoding="utf-8")
+    again = run_cli(*command)
+    assert again.code == 0, again.err
+    assert "its worker died" in again.out
+    assert sorted(_states(tmp_path / "s").values()) == ["completed", "completed"]

@@ -1,6 +1,9 @@
 """The worker against a real trainer program that fails in every way we know."""
 
+import fcntl
+import functools
 import io
+import itertools
 import json
 import os
 import resource
@@ -16,11 +19,16 @@ import pytest
 from rich.console import Console
 
 from primus_hydra import worker
+from primus_hydra.atomic_files import list_half_written
+from primus_hydra.liveness import is_abandoned
 from primus_hydra.redaction import HIDDEN
-from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, RunLockedError, is_abandoned, read_json
+from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, RunLockedError, read_json
+from tests.processes import in_a_process_of_its_own, kill_before_change
 from tests.run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
 
 SECRET = "s3cr3t-SENTINEL-value"
+StartWorker = Callable[..., subprocess.Popen[str]]
+ORDER = '{"stop": "slow", "reason": "It is slower than half of the best."}\n'
 NUMBERS = ("step_time_s", "tokens_per_second_per_device", "tflops_per_second_per_device")
 
 
@@ -35,14 +43,14 @@ def run_stub(path: Path, stub: str = "", **plan: Any) -> tuple[Record, str]:
 
 
 @pytest.fixture
-def start_worker() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start_worker() -> Iterator[StartWorker]:
     """Start `python -m primus_hydra.worker` on a folder; whatever is left of it is killed at the end."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(folder: RunFolder, **options: Any) -> subprocess.Popen[str]:
+    def start(folder: RunFolder, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "primus_hydra.worker", str(folder.path)],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", "primus_hydra.worker", str(folder.path), *arguments],
+            stdin=options.pop("stdin", subprocess.DEVNULL),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -166,7 +174,7 @@ def test_a_run_that_exceeds_its_timeout_is_stopped_although_steps_go_on(tmp_path
 
 @pytest.mark.parametrize(("number", "named"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
 def test_an_interrupted_worker_ends_the_whole_tree_and_keeps_the_record(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]], number: int, named: str
+    tmp_path: Path, start_worker: StartWorker, number: int, named: str
 ) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
     folder = plan_stub_run(tmp_path / "run", "hang_at=4 grandchildren", env=ready)
@@ -182,9 +190,7 @@ def test_an_interrupted_worker_ends_the_whole_tree_and_keeps_the_record(
     wait_until_gone(pid, *read_grandchildren(folder))
 
 
-def test_a_second_interrupt_does_not_wait_for_the_grace_time(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_second_interrupt_does_not_wait_for_the_grace_time(tmp_path: Path, start_worker: StartWorker) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
     folder = plan_stub_run(tmp_path / "run", "hang_at=0 ignore_sigterm", env=ready, run={"grace_s": 600.0})
     process = start_worker(folder)
@@ -196,9 +202,7 @@ def test_a_second_interrupt_does_not_wait_for_the_grace_time(
     wait_until_gone(pid)
 
 
-def test_nothing_outlives_a_worker_that_is_killed(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_nothing_outlives_a_worker_that_is_killed(tmp_path: Path, start_worker: StartWorker) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
     folder = plan_stub_run(tmp_path / "run", "hang_at=4 ignore_sigterm grandchildren", env=ready)
     process = start_worker(folder, start_new_session=True)
@@ -213,7 +217,7 @@ def test_nothing_outlives_a_worker_that_is_killed(
 
 
 def test_an_abandoned_folder_can_be_executed_again_and_old_numbers_are_moved_away(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
+    tmp_path: Path, start_worker: StartWorker
 ) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
     folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
@@ -232,9 +236,7 @@ def test_an_abandoned_folder_can_be_executed_again_and_old_numbers_are_moved_awa
     assert "completed step: 3" in (folder.path / "train.log.1").read_text(encoding="utf-8")
 
 
-def test_a_killed_reaper_is_a_crash_and_leaves_no_trainer(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_killed_reaper_is_a_crash_and_leaves_no_trainer(tmp_path: Path, start_worker: StartWorker) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
     folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
     process = start_worker(folder)
@@ -249,9 +251,7 @@ def test_a_killed_reaper_is_a_crash_and_leaves_no_trainer(
     wait_until_gone(trainer.pid)
 
 
-def test_two_workers_cannot_execute_one_folder(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_two_workers_cannot_execute_one_folder(tmp_path: Path, start_worker: StartWorker) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
     folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
     first = start_worker(folder)
@@ -421,7 +421,7 @@ def test_a_limit_that_is_no_time_is_refused(tmp_path: Path, name: str, value: st
     assert folder.read_record()["state"] == "planned"
 
 
-def test_all_wrong_fields_are_told_at_once(tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]) -> None:
+def test_all_wrong_fields_are_told_at_once(tmp_path: Path, start_worker: StartWorker) -> None:
     folder = plan_stub_run(tmp_path / "run", private={"sink_level": "LOUD"}, run={"grace_s": None})
     command = read_json(folder.command_json) | {"env": None}
     folder.command_json.write_text(json.dumps(command), encoding="utf-8")
@@ -433,9 +433,7 @@ def test_all_wrong_fields_are_told_at_once(tmp_path: Path, start_worker: Callabl
     assert "Traceback" not in output
 
 
-def test_a_folder_that_does_not_exist_is_told_as_that(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_folder_that_does_not_exist_is_told_as_that(tmp_path: Path, start_worker: StartWorker) -> None:
     process = start_worker(RunFolder(tmp_path / "nowhere"))
     output, _ = process.communicate(timeout=30)
     assert (process.returncode, output) == (2, f"There is no run folder {tmp_path}/nowhere.\n")
@@ -453,9 +451,7 @@ def test_a_plan_that_another_start_replaced_is_not_executed(tmp_path: Path) -> N
     assert (done["state"], done["result"]["num_steps"]) == ("completed", 9)
 
 
-def test_a_full_disk_at_the_start_leaves_the_plan_for_a_retry(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_full_disk_at_the_start_leaves_the_plan_for_a_retry(tmp_path: Path, start_worker: StartWorker) -> None:
     folder = plan_stub_run(tmp_path / "run")
     before = folder.run_json.read_bytes()
     # Room for the record, none for the reserve: the file size limit stands for the full disk.
@@ -578,9 +574,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         worker.execute(folder, console=Console(file=io.StringIO()))
 
 
-def test_a_log_that_cannot_grow_does_not_stop_the_run(
-    tmp_path: Path, start_worker: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_log_that_cannot_grow_does_not_stop_the_run(tmp_path: Path, start_worker: StartWorker) -> None:
     folder = plan_stub_run(tmp_path / "run", "garbage step_s=0.01")
     # The file size limit stands for a full disk: writing train.log beyond 1 MB fails with an OSError.
     limit = (1_000_000, 1_000_000)
@@ -622,3 +616,226 @@ def test_a_folder_that_was_moved_is_not_executed(tmp_path: Path) -> None:
     folder.path.rename(moved.path)
     with pytest.raises(RunFolderError, match=r"was made at .*here and lies at .*there now"):
         worker.execute(moved, console=Console(file=io.StringIO()))
+
+
+def give_order(process: subprocess.Popen[str]) -> None:
+    """Stop a worker as its parent does, and keep the pipe open."""
+    assert process.stdin is not None
+    process.stdin.write(ORDER)
+    process.stdin.flush()
+
+
+def wait_silent(process: subprocess.Popen[str]) -> str:
+    """What the worker printed until its end, the pipe to it still open."""
+    assert process.stdout is not None
+    output = process.stdout.read()
+    process.wait(timeout=30)
+    return output
+
+
+def test_under_a_parent_a_run_is_silent_and_recorded(tmp_path: Path, start_worker: StartWorker) -> None:
+    folder = plan_stub_run(tmp_path / "run", "garbage")
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    assert (wait_silent(process), process.returncode) == ("", 0)
+    assert folder.read_record()["state"] == "completed"
+    assert "completed step: 7" in folder.train_log.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("step", [0, 4])
+def test_a_parents_order_skips_the_run_and_keeps_its_figures(
+    tmp_path: Path, start_worker: StartWorker, step: int
+) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(
+        tmp_path / "run", f"step_s=0.01 hang_at={step} grandchildren", env=ready, run={"warmup_steps": 1}
+    )
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    _, pid = read_ready(ready)
+    give_order(process)
+    assert (wait_silent(process), process.returncode) == ("", 0)
+    record = folder.read_record()
+    assert (record["state"], record["failure"]) == ("skipped", "slow")
+    assert (record["reason"], record["last_error_lines"]) == ("It is slower than half of the best.", [])
+    assert record["result"]["num_steps"] == step
+    assert (record["result"]["tokens_per_second_per_device"] is not None) == (step == 4)
+    wait_until_gone(pid, *read_grandchildren(folder))
+
+
+def test_an_order_that_is_there_before_the_trainer_is_obeyed(tmp_path: Path, start_worker: StartWorker) -> None:
+    folder = plan_stub_run(tmp_path / "run", "hang_at=0", run={"grace_s": 600.0})
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    give_order(process)
+    assert (wait_silent(process), process.returncode) == ("", 0)
+    record = folder.read_record()
+    assert (record["state"], record["signal"], record["result"]["num_steps"]) == ("skipped", "SIGTERM", 0)
+
+
+def test_a_trainer_that_ignores_its_parents_order_is_killed(tmp_path: Path, start_worker: StartWorker) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4 ignore_sigterm", env=ready, run={"grace_s": 0.3})
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    _, pid = read_ready(ready)
+    give_order(process)
+    wait_silent(process)
+    record = folder.read_record()
+    assert (record["state"], record["signal"]) == ("skipped", "SIGKILL")
+    wait_until_gone(pid)
+
+
+def test_a_run_ends_when_its_parent_dies(tmp_path: Path, start_worker: StartWorker) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4 grandchildren", env=ready)
+    code = (
+        "import subprocess, sys; "
+        "print(subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, start_new_session=True).pid, flush=True); "
+        "import signal; signal.pause()"
+    )
+    command = [sys.executable, "-m", "primus_hydra.worker", str(folder.path), "--under-parent"]
+    parent = subprocess.Popen([sys.executable, "-c", code, *command], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    worker_pid = int(parent.stdout.readline())
+    _, pid = read_ready(ready)
+    parent.kill()
+    parent.communicate(timeout=30)
+    wait_until_gone(worker_pid, pid, *read_grandchildren(folder))
+    record = folder.read_record()
+    assert (record["state"], record["failure"]) == ("interrupted", None)
+    assert record["reason"] == "Interrupted after step 3: the program that started it died."
+
+
+def test_an_order_counts_more_than_the_death_that_follows(tmp_path: Path, start_worker: StartWorker) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4 ignore_sigterm", env=ready, run={"grace_s": 0.5})
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    read_ready(ready)
+    process.communicate(ORDER, timeout=30)
+    assert folder.read_record()["state"] == "skipped"
+
+
+def test_sigterm_interrupts_a_run_under_a_parent(tmp_path: Path, start_worker: StartWorker) -> None:
+    ready = make_ready_fifo(tmp_path / "ready")
+    folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    read_ready(ready)
+    process.send_signal(signal.SIGTERM)
+    assert (wait_silent(process), process.returncode) == ("", 130)
+    assert folder.read_record()["reason"] == "Interrupted by SIGTERM after step 3."
+
+
+def test_a_parent_that_never_reads_holds_nobody_up(tmp_path: Path, start_worker: StartWorker) -> None:
+    folder = plan_stub_run(tmp_path / "run", "flood=2")
+    process = start_worker(folder, "--under-parent", stdin=subprocess.PIPE)
+    process.wait(timeout=60)
+    assert folder.read_record()["state"] == "completed"
+
+
+def test_a_worker_under_a_parent_needs_a_pipe(tmp_path: Path, start_worker: StartWorker) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    process = start_worker(folder, "--under-parent")
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "--under-parent needs a pipe as standard input" in output
+    assert folder.read_record()["state"] == "planned"
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b"], ["a", "--unknown"], ["a", "--expect"]])
+def test_a_wrong_command_line_is_told_with_the_usage(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "primus_hydra.worker", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, check=False)
+    assert done.returncode == 2
+    assert "usage: python -m primus_hydra.worker" in done.stderr
+
+
+def test_the_expected_plan_is_executed_and_no_other(tmp_path: Path, start_worker: StartWorker) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    other = start_worker(folder, "--expect", "0" * 64)
+    assert "Another start has replaced the plan" in other.communicate(timeout=30)[0]
+    assert (other.returncode, folder.read_record()["state"]) == (2, "planned")
+    same = start_worker(folder, "--expect", folder.read_record()["fingerprint"])
+    same.communicate(timeout=30)
+    assert (same.returncode, folder.read_record()["state"]) == (0, "completed")
+
+
+@pytest.mark.parametrize(("state", "text"), [("planning", "was not written to its end"), ("invalid", "was refused")])
+def test_a_plan_that_is_none_is_not_executed(tmp_path: Path, state: str, text: str) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    folder.write_record(folder.read_record() | {"state": state})
+    with pytest.raises(RecordError, match=text):
+        worker.execute(folder, console=Console(file=io.StringIO()))
+    assert folder.read_record()["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("stub", "run", "state"),
+    [
+        ("exit=3", {}, "failed"),
+        ("hang_at=4", {"hang_after_s": 1.0}, "timed_out"),
+        ("step_s=0.05", {"timeout_s": 0.1}, "timed_out"),
+    ],
+)
+def test_a_folder_whose_attempt_failed_is_executed_again_without_planning(
+    tmp_path: Path, stub: str, run: dict[str, Any], state: str
+) -> None:
+    folder = plan_stub_run(tmp_path / "run", stub, run=run)
+    first = worker.execute(folder, console=Console(file=io.StringIO()))
+    assert (first["state"], first["attempt"]) == (state, 1)
+    command = read_json(folder.command_json)
+    folder.command_json.write_text(json.dumps(command | {"env": {"STUB": ""}}), encoding="utf-8")
+    second = worker.execute(folder, console=Console(file=io.StringIO()))
+    assert (second["attempt"], second["fingerprint"]) == (2, first["fingerprint"])
+    assert read_json(folder.record_of_attempt(1)) == first
+
+
+def test_a_signal_that_comes_too_late_for_the_run_still_ends_the_program(tmp_path: Path) -> None:
+    folder = plan_stub_run(tmp_path / "run")
+    code = """
+import os, signal, sys
+from pathlib import Path
+from primus_hydra import worker
+
+def late(event, arguments):
+    # The record is replaced for the second time: with the end of the run.
+    if event == "os.rename" and str(arguments[1]).endswith("/run.json"):
+        seen.append(event)
+        if len(seen) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+seen = []
+sys.addaudithook(late)
+sys.exit(worker.main([sys.argv[1]]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder.path)],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        check=False,
+    )
+    assert folder.read_record()["state"] == "completed"
+    assert done.returncode == -signal.SIGTERM
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_at_any_point_loses_no_record_and_its_folder_runs_again(tmp_path: Path) -> None:
+    states = set()
+    for number in itertools.count(1):
+        folder = plan_stub_run(tmp_path / str(number), steps=4)
+        failed = folder.read_record() | {"state": "failed", "attempt": 1, "reason": "the first attempt"}
+        folder.write_record(failed)
+        folder.train_log.write_text("the first log", encoding="utf-8")
+        work = functools.partial(worker.execute, folder, console=Console(quiet=True))
+        done = in_a_process_of_its_own(work, kill_before_change(number, folder.path))
+        with folder.lock_file.open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the reaper holds it until nothing of the run is left
+        left = folder.read_record()
+        states.add(left["state"])
+        assert left == failed or (left["attempt"] == 2 and read_json(folder.record_of_attempt(1)) == failed)
+        again = worker.execute(folder, console=Console(quiet=True))
+        assert (again["state"], again["attempt"], again["result"]["num_steps"]) == ("completed", left["attempt"] + 1, 4)
+        assert read_json(folder.record_of_attempt(left["attempt"])) == left
+        assert (folder.path / "train.log.1").read_text(encoding="utf-8") == "the first log"
+        assert not folder.reserve_file.exists()
+        assert not list(list_half_written(folder.path))
+        if done == 0:
+            break
+        assert done == -signal.SIGKILL
+    assert states == {"failed", "running", "completed"}

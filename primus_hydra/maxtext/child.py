@@ -20,9 +20,10 @@ from maxtext.common.goodput import RECORD_JOB_START_TIME, maybe_monitor_goodput,
 from maxtext.configs import pyconfig
 from maxtext.trainers.pre_train import train
 
+from primus_hydra.atomic_files import write_json_atomic
 from primus_hydra.maxtext.model_files import configs_dir, load_model_keys, load_yaml
 from primus_hydra.maxtext.truth import Difference, as_records, compare, plain
-from primus_hydra.runs import RunFolder, read_json, write_json_atomic
+from primus_hydra.runs import RunFolder, read_json
 
 EXIT_DIFFERENCE = 3
 EXIT_PLATFORM = 4

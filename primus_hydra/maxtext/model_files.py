@@ -55,7 +55,8 @@ def load_hub_tokenizers() -> Mapping[str, str]:
     }
 
 
-def load_defaults() -> dict[str, Any]:
+@cache
+def load_defaults() -> Mapping[str, Any]:
     """Every MaxText key with the value it has when nobody sets it: the declared default, then base.yml's."""
     declared = {name: key.default for name, key in load_keys().items()}
     base = load_yaml(configs_dir() / "base.yml")

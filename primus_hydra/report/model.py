@@ -22,9 +22,12 @@ class Step:
 class Run:
     """One run folder as it stands."""
 
+    name: str
+    """Name of the run folder; of a foreign run that shares its folder with others, the name of its files."""
     folder: Path
+    """Absolute path."""
     sweep: str
-    """Name of the folder that was given to the report and that holds this run."""
+    """The folder that was given to the report and that holds this run: its name, or its path where names repeat."""
     point: str
     """Runs with the same text are repeats of one point: the folder's name without its repeat."""
     repeat: int
@@ -33,13 +36,16 @@ class Run:
     """Overrides that not all runs of the report share."""
     overrides: tuple[str, ...]
     state: str
-    """As in run.json; `abandoned` where the worker died, `unreadable` where the record is damaged."""
+    """As in run.json; `abandoned` where the worker died, `unreadable` where the record is damaged, `foreign` where
+    there is none because MaxText was run without us."""
     failure: str | None
     reason: str
     composed: Mapping[str, Any]
     """MaxText key -> composed value; empty for a foreign run."""
     environment: Mapping[str, str]
     """Variables that we set, XLA_FLAGS among them; no secrets."""
+    trainer: tuple[str, ...]
+    """Program in MaxText's place; empty: MaxText, or unknown."""
     versions: Mapping[str, str]
     result: Mapping[str, Any]
     """The figures of run.json's `result`; empty where there are none."""
@@ -47,6 +53,13 @@ class Run:
     """Repeats the run, for a shell; empty where unknown."""
     is_foreign: bool
     """Whether MaxText was run without us: figures come from its metrics file or its log."""
+    step_files: tuple[Path, ...]
+    """Metrics files and logs that hold the steps of the last attempt, whether or not they exist; see
+    `read.read_steps`."""
+    objectives: tuple[str, ...] = ()
+    """Names of the figures that its sweep was started to compare, the ranking one first; empty where unknown."""
+    direction: str | None = None
+    """`maximize` or `minimize` where its sweep was started with a direction of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,9 +71,10 @@ class Row:
     sweep: str
     differs: str
     state: str
-    """`completed` where any repeat is; otherwise the state of the first repeat."""
+    """`completed` (or `foreign`) where any repeat has a score's figures; otherwise the state of the first repeat."""
     failure: str | None
     reason: str
+    """Why there is no score; of a point with a score, what became of the repeats that have none."""
     rank: int | None
     """1 is the best; None where there is no score. Points that cannot be told apart share a rank."""
     score: float | None
@@ -76,6 +90,8 @@ class Row:
     step_time_p75_s: float | None
     num_steps_measured: int | None
     """Of all completed repeats together."""
+    last_step: int | None
+    """Lowest last step of the completed repeats: losses of runs that trained for different lengths do not compare."""
     tokens_per_second_per_device: float | None
     tflops_per_second_per_device: float | None
     final_loss: float | None
@@ -91,7 +107,12 @@ class Report:
 
     folders: tuple[Path, ...]
     objective: Objective
+    """What ranks the rows, in its direction."""
     rows: tuple[Row, ...]
     """Best first, then those without a score in their order."""
     runs: tuple[Run, ...]
     """Every run folder, in the order of the folders."""
+    empty_folders: tuple[Path, ...] = ()
+    """Those of `folders` that hold no run."""
+    problems: tuple[str, ...] = ()
+    """Sentences: folders that hold nothing to report, and what has to be known about the choice of the objective."""

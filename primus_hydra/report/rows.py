@@ -1,104 +1,35 @@
-"""Pure data: the runs of a folder as rows, ranked honestly."""
+"""Runs as rows: repeats together, ranked honestly."""
 
-import sys
+import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
-from primus_hydra.runs import Record, RecordError, RunFolder, is_abandoned
+from primus_hydra.objective import Objective, read_figure
+from primus_hydra.report.foreign_run import FOREIGN
+from primus_hydra.report.model import Row, Run
 
-_SCORED = "completed"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One run of a sweep."""
-
-    folder: str
-    """Name of the run folder."""
-    differs: str
-    """Overrides that not all runs share."""
-    state: str
-    """As in run.json; `abandoned` where the worker died, `unreadable` where the record is damaged."""
-    failure: str | None
-    reason: str
-    rank: int | None
-    """1 is the fastest; None where the run has no score. Runs that cannot be told apart share a rank."""
-    step_time_s: float | None
-    """Median after the warm-up."""
-    step_time_p25_s: float | None
-    step_time_p75_s: float | None
-    num_steps_measured: int | None
-    tokens_per_second_per_device: float | None
-    tflops_per_second_per_device: float | None
-    final_loss: float | None
-    peak_device_memory_gib: float | None
-    peak_host_memory_gib: float | None
-    platform: str | None
+_SCORED = ("completed", FOREIGN)
 
 
-def read_rows(sweep_dir: Path) -> list[Row]:
-    """Every run folder inside a folder, best first, then those without a score in their order."""
-    folders = [RunFolder(path.parent) for path in sorted(sweep_dir.glob("*/run.json"))]
-    records = [_read(folder) for folder in folders]
-    differs = describe_differences([_texts(record.get("overrides")) for record in records])
-    rows = [_make_row(folder, record, text) for folder, record, text in zip(folders, records, differs, strict=True)]
-    return rank_rows(rows)
+def make_rows(runs: Sequence[Run], objective: Objective) -> tuple[Row, ...]:
+    """One row for every point of every sweep, best first, then those without a score in their order."""
+    points: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        points.setdefault((run.sweep, run.point), []).append(run)
+    rows = [_make_row(sorted(repeats, key=lambda run: run.repeat), objective) for repeats in points.values()]
+    return rank_rows(rows, objective)
 
 
-def _read(folder: RunFolder) -> Record:
-    try:
-        record = folder.read_record()
-    except RecordError as error:
-        return {"state": "unreadable", "reason": str(error)}
-    if not isinstance(record.get("state"), str):
-        return {"state": "unreadable", "reason": f"{folder.run_json} is damaged: it has no state."}
-    return record
+def rank_rows(rows: Sequence[Row], objective: Objective) -> tuple[Row, ...]:
+    """Rank what has a score; the others follow without a rank.
 
-
-def describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """For each run the overrides that not all runs share, as one text; empty where nothing differs."""
-    count = Counter(text for texts in overrides for text in set(texts))
-    return [" ".join(text for text in texts if count[text] < len(overrides)) for texts in overrides]
-
-
-def _make_row(folder: RunFolder, record: Record, differs: str) -> Row:
-    """A row holds no NaN and nothing of a wrong type, whatever the record says: it is printed, ranked and written."""
-    result = _mapping(record.get("result"))
-    step_time = _mapping(result.get("step_time_s"))
-    # A record of another version may hold figures in spite of its few steps.
-    speeds = {} if result.get("too_few_steps") else result
-    count = _number(result.get("num_steps_measured"))
-    return Row(
-        folder=folder.path.name,
-        differs=differs or folder.path.name,
-        state="abandoned" if is_abandoned(record) else record["state"],
-        failure=_text(record.get("failure")),
-        reason=_text(record.get("reason")) or "",
-        rank=None,
-        step_time_s=_number(step_time.get("median")),
-        step_time_p25_s=_number(step_time.get("p25")),
-        step_time_p75_s=_number(step_time.get("p75")),
-        num_steps_measured=None if count is None else int(count),
-        tokens_per_second_per_device=_number(speeds.get("tokens_per_second_per_device")),
-        tflops_per_second_per_device=_number(speeds.get("tflops_per_second_per_device")),
-        final_loss=_number(result.get("final_loss"), signed=True),
-        peak_device_memory_gib=_number(result.get("peak_device_memory_gib")),
-        peak_host_memory_gib=_number(result.get("peak_host_memory_gib")),
-        platform=_text(result.get("platform")),
-    )
-
-
-def rank_rows(rows: Sequence[Row]) -> list[Row]:
-    """Rank completed runs by tokens/s/device; the others follow without a rank.
-
-    Two runs share a rank when the slower one's middle half of step times overlaps that of the rank's fastest run,
-    scaled to tokens: the difference is then within what steps vary by themselves. A run that is clearly slower gets
-    its position, so a third run behind two that share rank 1 has rank 3.
+    Two points share a rank when the worse one's interval overlaps that of the rank's best: the difference is then
+    within what the figure varies by itself. A point that is clearly worse gets its position, so a third one behind two
+    that share rank 1 has rank 3.
     """
-    scored = sorted(filter(_has_score, rows), key=lambda row: -(row.tokens_per_second_per_device or 0.0))
+    sign = -1 if objective.maximize else 1
+    scored = sorted((row for row in rows if row.score is not None), key=lambda row: sign * (row.score or 0.0))
     ranked: list[Row] = []
     leader: Row | None = None
     for position, row in enumerate(scored, start=1):
@@ -107,40 +38,113 @@ def rank_rows(rows: Sequence[Row]) -> list[Row]:
             ranked.append(leader)
         else:
             ranked.append(replace(row, rank=leader.rank))
-    return [*ranked, *(row for row in rows if not _has_score(row))]
+    return (*ranked, *(replace(row, rank=None) for row in rows if row.score is None))
 
 
-def _has_score(row: Row) -> bool:
-    return row.state == _SCORED and bool(row.tokens_per_second_per_device) and bool(row.step_time_s)
+def _overlap(a: Row, b: Row) -> bool:
+    ends = (a.score_low, a.score_high, b.score_low, b.score_high)
+    if any(end is None for end in ends):
+        return a.score == b.score
+    return ends[0] <= ends[3] and ends[2] <= ends[1]  # type: ignore[operator]
 
 
-def _overlap(faster: Row, slower: Row) -> bool:
-    return _speed_at(slower, slower.step_time_p25_s) >= _speed_at(faster, faster.step_time_p75_s)
+def describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
+    """For each run the overrides that not all runs share, as one text; empty where nothing differs."""
+    count = Counter(text for texts in overrides for text in set(texts))
+    return [" ".join(text for text in texts if count[text] < len(overrides)) for texts in overrides]
 
 
-def _speed_at(row: Row, step_time_s: float | None) -> float:
-    """Tokens/s/device if every step took this long."""
-    assert row.tokens_per_second_per_device is not None
-    assert row.step_time_s is not None
-    return row.tokens_per_second_per_device * row.step_time_s / (step_time_s or row.step_time_s)
+def is_scored(run: Run) -> bool:
+    """Whether the run's figures may rank it: completed, or foreign without a sign of failure."""
+    return run.state in _SCORED and run.failure is None
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _make_row(repeats: Sequence[Run], objective: Objective) -> Row:
+    """A point from its repeats, in their order; figures come from those that may be ranked, else from the first."""
+    completed = [run for run in repeats if is_scored(run)]
+    shown, first = completed or repeats[:1], (completed or repeats)[0]
+    scores = [score for run in completed if (score := read_figure(run.result, objective)) is not None]
+    low, high = _interval(completed, scores, objective)
+    step_times = [run.result.get("step_time_s") or {} for run in shown]
+    measured = [count for run in shown if (count := run.result.get("num_steps_measured")) is not None]
+    last_steps = [step for run in shown if (step := run.result.get("last_step")) is not None]
+    platforms = dict.fromkeys(platform for run in shown if (platform := run.result.get("platform")))
+    return Row(
+        point=repeats[0].name,
+        sweep=first.sweep,
+        differs=first.differs,
+        state=first.state,
+        failure=first.failure,
+        reason=_explain(repeats, objective),
+        rank=None,
+        score=statistics.median(scores) if scores else None,
+        score_low=low,
+        score_high=high,
+        num_repeats=len(repeats),
+        num_completed=len(completed),
+        step_time_s=_median([times.get("median") for times in step_times]),
+        step_time_p25_s=_median([times.get("p25") for times in step_times]),
+        step_time_p75_s=_median([times.get("p75") for times in step_times]),
+        num_steps_measured=sum(measured) if measured else None,
+        last_step=min(last_steps, default=None),
+        tokens_per_second_per_device=_figure(shown, "tokens_per_second_per_device"),
+        tflops_per_second_per_device=_figure(shown, "tflops_per_second_per_device"),
+        final_loss=_figure(shown, "final_loss"),
+        peak_device_memory_gib=_figure(shown, "peak_device_memory_gib"),
+        peak_host_memory_gib=_figure(shown, "peak_host_memory_gib"),
+        compile_time_s=_figure(shown, "compile_time_s"),
+        platform=", ".join(platforms) or None,
+    )
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _interval(
+    completed: Sequence[Run], scores: Sequence[float], objective: Objective
+) -> tuple[float | None, float | None]:
+    """Ends of the interval that decides about ties.
+
+    Of several repeats: their lowest and highest value. Of a single run whose figure follows the step time: the figure
+    at both ends of the middle half of its step times. Otherwise the one value that there is.
+    """
+    if not scores:
+        return None, None
+    if len(scores) > 1 or not objective.step_time_power:
+        return min(scores), max(scores)
+    (score,) = scores
+    run = next(run for run in completed if read_figure(run.result, objective) is not None)
+    times = run.result["step_time_s"]
+    ends = [
+        score * (times[end] / times["median"]) ** objective.step_time_power for end in ("p25", "p75") if times.get(end)
+    ]
+    return min([score, *ends]), max([score, *ends])
 
 
-def _texts(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, list) else []
+def _explain(repeats: Sequence[Run], objective: Objective) -> str:
+    """Why there is no score, or what became of the repeats that add nothing to it."""
+    texts = []
+    for run in repeats:
+        if is_scored(run):
+            text = _explain_no_figure(run, objective) if read_figure(run.result, objective) is None else ""
+        elif len(repeats) == 1:
+            text = run.reason
+        else:
+            text = f"{run.state}{f' ({run.failure})' if run.failure else ''}: {run.reason}".rstrip(": ")
+        if text:
+            texts.append(f"repeat {run.repeat}: {text}" if len(repeats) > 1 else text)
+    return " ".join(texts)
 
 
-def _number(value: object, *, signed: bool = False) -> float | None:
-    """A figure; None where it is none: text, NaN, infinite, negative unless `signed`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if not abs(value) <= sys.float_info.max or (value < 0 and not signed):  # NaN compares as False
-        return None
-    return value
+def _explain_no_figure(run: Run, objective: Objective) -> str:
+    result = run.result
+    if objective.step_time_power and result.get("too_few_steps"):
+        left, warmup = result.get("num_steps_measured") or 0, result.get("warmup_steps") or 0
+        return f"Too few steps for a figure: {left} after {warmup} for the warm-up; 3 are needed."
+    return f"Its {objective.title.partition(',')[0]} is not known."
+
+
+def _figure(runs: Sequence[Run], name: str) -> float | None:
+    return _median([run.result.get(name) for run in runs])
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from primus_hydra.progress import format_duration
+from primus_hydra.report.plain_text import make_plain
 
 UNKNOWN = "-"
 TOO_FEW = "too few steps"
@@ -29,17 +30,18 @@ def run_table(record: Mapping[str, Any]) -> RenderableType:
     Args:
         record: content of run.json of a run that has ended.
     """
-    table = Table(title=Text(str(record["name"])), title_justify="left", show_header=False)
+    table = Table(title=Text(make_plain(str(record["name"]))), title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for column in COLUMNS:
-        table.add_row(Text(column.title), Text(column.show(record, record["result"] or {})))
+        table.add_row(Text(column.title), Text(make_plain(column.show(record, record["result"] or {}))))
     return table if record["state"] == "completed" else Group(table, _failure(record))
 
 
 def _failure(record: Mapping[str, Any]) -> Text:
-    lines = [f"{record['name']}: {record['reason']}", *(f"    {line}" for line in record["last_error_lines"])]
-    return Text("\n".join([*lines, f"    whole log: {_log(record, {})}"]), overflow="fold")
+    lines = [*record["last_error_lines"], f"whole log: {_log(record, {})}"]
+    shown = [make_plain(f"{record['name']}: {record['reason']}"), *(f"    {make_plain(line)}" for line in lines)]
+    return Text("\n".join(shown), overflow="fold")
 
 
 def _state(record: Mapping[str, Any], _result: Mapping[str, Any]) -> str:

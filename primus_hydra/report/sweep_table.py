@@ -1,29 +1,33 @@
-"""The table of a sweep: ranked runs first, then what has no score, with its reason."""
+"""The table of a report: ranked points first, then what has no score, with its reason."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from primus_hydra.report.rows import Row
+from primus_hydra.objective import Objective
+from primus_hydra.report.model import Report, Row
+from primus_hydra.report.plain_text import make_plain
+from primus_hydra.report.ranking import describe_ranking, format_figure
 
 _UNKNOWN = "-"
 _WIDE = 110
-_NARROW_NOTE = f"With {_WIDE} columns or more: quartiles of the step time, loss and memory too."
+_NARROW_NOTE = f"With {_WIDE} columns or more: spread, loss and memory too."
 
 
 @dataclass(frozen=True, slots=True)
 class _SweepTable:
     """Draws itself for the width that there is: a column of four characters cannot be read."""
 
-    rows: Sequence[Row]
+    report: Report
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The ranking, then why the others have no score."""
-        columns = _COLUMNS if options.max_width >= _WIDE else _NARROW_COLUMNS
-        table = Table(title=Text(describe_ranking(self.rows)), title_justify="left")
+        is_wide = options.max_width >= _WIDE
+        columns = _choose_columns(self.report, is_wide=is_wide)
+        table = Table(title=Text(describe_ranking(self.report)), title_justify="left")
         for column in columns:
             table.add_column(
                 column.title,
@@ -32,50 +36,76 @@ class _SweepTable:
                 overflow="fold",
                 min_width=column.min_width,
             )
-        for row in self.rows:
-            table.add_row(*(Text(column.show(row)) for column in columns))
+        for row in self.report.rows:
+            table.add_row(*(Text(make_plain(column.show(row))) for column in columns))
         yield table
-        if columns is _NARROW_COLUMNS:
+        if not is_wide:
             yield Text(_NARROW_NOTE)
-        for row in self.rows:
-            if row.rank is None and row.reason:
-                yield Text(f"{row.differs}: {row.reason}", overflow="fold")
+        for row in self.report.rows:
+            if row.reason:
+                yield Text(make_plain(f"{row.differs}: {row.reason}"), overflow="fold")
 
 
-def sweep_table(rows: Sequence[Row]) -> RenderableType:
+def sweep_table(report: Report) -> RenderableType:
     """What a person reads when a sweep is over, or while it runs: the ranking, then why the others have no score.
 
     Args:
-        rows: see `rows.read_rows`.
+        report: see `read.read_report`.
     """
-    return _SweepTable(rows)
+    return _SweepTable(report)
 
 
-def describe_ranking(rows: Sequence[Row]) -> str:
-    """What the ranking rests on, and who leads."""
-    leaders = [row for row in rows if row.rank == 1]
-    count = _count(len(rows), "run")
-    if not leaders:
-        return f"{count}, none with a score."
-    steps = [row.num_steps_measured for row in rows if row.rank is not None and row.num_steps_measured is not None]
-    taken = f"the median of {_span(steps)} " if steps else "the median step "
-    basis = f"tokens/s/device from {taken}after the warm-up"
-    if len(leaders) > 1:
-        return f"{count}; {len(leaders)} share the first rank: their step times overlap. Ranked by {basis}."
-    return f"{count}; best: {leaders[0].differs}. Ranked by {basis}."
+@dataclass(frozen=True, slots=True)
+class _Column:
+    title: str
+    show: Callable[[Row], str]
+    is_number: bool = True
+    """Never folded, and flush right."""
+    min_width: int | None = None
 
 
-def _span(steps: Sequence[int]) -> str:
-    least, most = min(steps), max(steps)
-    return _count(most, "step") if least == most else f"{least} to {most} steps"
+def _choose_columns(report: Report, *, is_wide: bool) -> list[_Column]:
+    """Rank, what differs, the objective, then the other figures; no column without anything in it."""
+    objective, rows = report.objective, report.rows
+    has_repeats = any(row.num_repeats > 1 for row in rows)
+    shows_objective = objective.name not in ("tokens_per_second_per_device", "step_time_s")
+    columns = [
+        _Column("rank", lambda row: _UNKNOWN if row.rank is None else str(row.rank)),
+        _Column("sweep", lambda row: row.sweep, is_number=False, min_width=8)
+        if len({row.sweep for row in rows}) > 1
+        else None,
+        _Column("what differs", lambda row: row.differs, is_number=False, min_width=24),
+        _Column(objective.title, _score(objective)) if shows_objective else None,
+        _Column("tok/s/dev", _speed),
+        _Column("range of repeats", _range(objective), is_number=False, min_width=9)
+        if has_repeats and is_wide
+        else None,
+        _Column("step time, s", _step_time, is_number=False, min_width=12)
+        if is_wide
+        else _Column("step time, s", _median),
+        _Column("loss", _loss) if is_wide and objective.name != "final_loss" else None,
+        _Column("memory, GiB", _memory, is_number=False, min_width=13) if is_wide else None,
+        _Column("repeats", _repeats) if has_repeats else None,
+        _Column("state", _state, is_number=False, min_width=9),
+    ]
+    return [column for column in columns if column is not None]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _score(objective: Objective) -> Callable[[Row], str]:
+    return lambda row: _UNKNOWN if row.score is None else format_figure(row.score, objective)
 
 
-def _rank(row: Row) -> str:
-    return _UNKNOWN if row.rank is None else str(row.rank)
+def _range(objective: Objective) -> Callable[[Row], str]:
+    def show(row: Row) -> str:
+        if row.num_completed < 2 or row.score_low is None or row.score_high is None:
+            return _UNKNOWN
+        return f"{format_figure(row.score_low, objective)} to {format_figure(row.score_high, objective)}"
+
+    return show
+
+
+def _repeats(row: Row) -> str:
+    return str(row.num_repeats) if row.num_completed == row.num_repeats else f"{row.num_completed} of {row.num_repeats}"
 
 
 def _speed(row: Row) -> str:
@@ -104,26 +134,3 @@ def _memory(row: Row) -> str:
 
 def _state(row: Row) -> str:
     return f"{row.state} ({row.failure.replace('_', ' ')})" if row.failure else row.state
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    show: Callable[[Row], str]
-    is_number: bool = True
-    """Never folded, and flush right."""
-    min_width: int | None = None
-
-
-_RANK = _Column("rank", _rank)
-_DIFFERS = _Column("what differs", lambda row: row.differs, is_number=False, min_width=24)
-_SPEED = _Column("tok/s/dev", _speed)
-_STATE = _Column("state", _state, is_number=False, min_width=9)
-_NARROW_COLUMNS = (_RANK, _DIFFERS, _SPEED, _Column("step time, s", _median), _STATE)
-_COLUMNS = (
-    *(_RANK, _DIFFERS, _SPEED),
-    _Column("step time, s", _step_time, is_number=False, min_width=12),
-    _Column("loss", _loss),
-    _Column("memory, GiB", _memory, is_number=False, min_width=13),
-    _STATE,
-)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from string import Formatter
 from types import SimpleNamespace
 from typing import Any
@@ -24,15 +25,22 @@ def evaluate(context: RuleContext, *, other_rules: Collection[str] = ()) -> list
         other_rules: names that `run.accept` may also hold because another check reports under them.
     """
     rules = load_rules()
-    problems = [problem for rule in rules.values() for problem in _apply_rule(rule, context)]
+    about = _list_rules(context.maxtext_version, context.platform.chip)
+    problems = [problem for rule in about for problem in _apply_rule(rule, context)]
     problems = [problem for problem in problems if problem.severity == "refuse" or problem.rule not in context.accept]
     problems = [_overrule(problem) if problem.rule in context.accept else problem for problem in problems]
     problems += _find_unknown_names(context.accept, [*rules, *other_rules])
     return sorted(problems, key=lambda problem: problem.severity != "refuse")
 
 
+@cache
+def _list_rules(maxtext_version: str, chip: str | None) -> list[Rule]:
+    """Rules that are known to hold; comparing versions takes longer than most conditions."""
+    return [rule for rule in load_rules().values() if rule.is_about(maxtext_version, chip)]
+
+
 def _apply_rule(rule: Rule, context: RuleContext) -> Iterator[Problem]:
-    if not rule.is_about(context.maxtext_version, context.platform.chip) or not holds(rule.when, context.look_up):
+    if not holds(rule.when, context.look_up):
         return
     for finding in CHECKS[rule.check](context) if rule.check else [_suggest(rule, context)]:
         fields = _Fields(context, finding)

@@ -1,115 +1,136 @@
 """A sweep before it runs: which points run, which are done already, which cannot run and why."""
 
-import os
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rich.table import Table
 from rich.text import Text
 
-from primus_hydra.errors import format_problem
-from primus_hydra.points import Point
-from primus_hydra.redaction import redact_all, secret_values
-from primus_hydra.report.rows import describe_differences
-from primus_hydra.runs import RecordError, fingerprint, is_abandoned
+from primus_hydra.launch import expected_steps
+from primus_hydra.liveness import is_abandoned
+from primus_hydra.points import Plan, Point
+from primus_hydra.runs import NOT_BEGUN, Record, RecordError
+from primus_hydra.schema import SweepSettings
+from primus_hydra.sweep.folders import count_planned_steps
 
 _MAX_REASON = 160
 
 
 class Verdict(StrEnum):
-    """What happens to one point."""
+    """What happens to one run of a point."""
 
     RUN = "run"
     RUN_AGAIN = "run again"
     DONE = "done"
     SAME = "same"
+    SKIPPED = "skipped"
     INVALID = "invalid"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """One point's place in the plan."""
+    """One run's place in the plan."""
 
+    run: Point
+    """One repeat of a point."""
     verdict: Verdict
     reason: str = ""
     """Why it does not simply run; one sentence."""
+    same_as: Point | None = None
+    """The run that trains the same, for the verdict `same`."""
 
     @property
-    def runs(self) -> bool:
-        """Whether the point is about to run."""
+    def starts(self) -> bool:
+        """Whether the run is about to start."""
         return self.verdict in (Verdict.RUN, Verdict.RUN_AGAIN)
 
 
-def judge_points(points: Sequence[Point]) -> list[Standing]:
-    """Decide about every point from its plan and from what its run folder says already.
+Seen = dict[tuple[str, int], Point]
+"""(Fingerprint, repeat) -> the first run that has them."""
+
+
+def judge_points(runs: Sequence[Point], seen: Seen) -> list[Standing]:
+    """Decide about every run from its plan and from what its run folder says already.
 
     Points that train exactly the same run once: the later ones are told to be the same.
+
+    Args:
+        runs: the points, repeats included.
+        seen: runs of earlier calls; those of this call are added.
     """
-    first_with: dict[str, int] = {}
-    standings = []
-    for index, point in enumerate(points):
-        identity = fingerprint(point.plan.keys) if point.plan else ""
-        if point.plan is None:
-            standing = Standing(verdict=Verdict.INVALID, reason=" ".join(problem.what for problem in point.problems))
-        elif identity in first_with:
-            standing = Standing(verdict=Verdict.SAME, reason=f"trains exactly what point {first_with[identity]} trains")
-        else:
-            standing = _judge_folder(point)
-        first_with.setdefault(identity, index)
-        standings.append(standing)
-    return standings
+    return [_judge(run, run.plan, seen) for run in runs]
 
 
-def _judge_folder(point: Point) -> Standing:
-    if not point.folder.run_json.exists():
-        return Standing(verdict=Verdict.RUN)
+def _judge(run: Point, plan: Plan | None, seen: Seen) -> Standing:
+    if plan is None:
+        reason = " ".join(problem.what for problem in run.problems)
+        return Standing(run=run, verdict=Verdict.INVALID, reason=reason)
+    first = seen.setdefault((plan.fingerprint, run.repeat), run)
+    if first is not run:
+        reason = f"trains exactly what point {first.number} trains"
+        return Standing(run=run, verdict=Verdict.SAME, reason=reason, same_as=first)
+    verdict, reason = _judge_folder(run, plan)
+    return Standing(run=run, verdict=verdict, reason=reason)
+
+
+def _judge_folder(run: Point, plan: Plan) -> tuple[Verdict, str]:
+    if not run.folder.run_json.exists():
+        return Verdict.RUN, ""
     try:
-        record = point.folder.read_record()
+        record = run.folder.read_record()
     except RecordError as error:
-        return Standing(verdict=Verdict.RUN_AGAIN, reason=str(error))
-    state = record.get("state")
+        return Verdict.RUN_AGAIN, str(error)
+    state, reason = record.get("state"), str(record.get("reason") or "")
     if state == "completed":
-        return Standing(verdict=Verdict.DONE, reason="completed in an earlier start of this sweep")
-    if state in ("planned", "invalid"):
-        return Standing(verdict=Verdict.RUN)
+        return _judge_completed(record, plan)
+    if state in NOT_BEGUN:
+        return Verdict.RUN, ""
+    if state == "skipped" and _still_skips(record, plan.composition.settings.sweep):
+        return Verdict.SKIPPED, reason
     fate = "its worker died" if is_abandoned(record) else f"was {state}"
-    return Standing(verdict=Verdict.RUN_AGAIN, reason=f"{fate}: {record.get('reason') or ''}".rstrip(": "))
+    return Verdict.RUN_AGAIN, f"{fate}: {reason}".removesuffix(": ")
 
 
-def plan_table(points: Sequence[Point], standings: Sequence[Standing]) -> Table:
-    """What a person sees before anything starts: point, what differs, verdict, reason."""
+def _judge_completed(record: Record, plan: Plan) -> tuple[Verdict, str]:
+    made = count_planned_steps(record)
+    planned = expected_steps({key: {"value": value} for key, value in plan.keys.items()})
+    if made is not None and planned is not None and made < planned:
+        return Verdict.RUN_AGAIN, f"completed {made} of {planned} steps so far"
+    return Verdict.DONE, "completed in an earlier start of this sweep"
+
+
+def _still_skips(record: Record, settings: SweepSettings) -> bool:
+    """Whether what stopped the run early is still asked for."""
+    causes = {"slow": settings.stop_below is not None, "rung": bool(settings.rungs)}
+    return causes.get(str(record.get("failure")), False)
+
+
+def describe_standings(standings: Sequence[Standing]) -> str:
+    """`2 run, 1 done`."""
     tally = Counter(str(standing.verdict) for standing in standings)
-    title = f"{len(points)} points: " + ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
-    table = Table(title=Text(title), title_justify="left")
+    return ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
+
+
+def plan_table(standings: Sequence[Standing], differences: Mapping[int | None, str]) -> Table:
+    """What a person sees before anything starts: point, what differs, verdict, reason.
+
+    Args:
+        standings: of all runs; the repeats of a point share a line.
+        differences: number of the point -> what not all points share.
+    """
+    points: defaultdict[int | None, list[Standing]] = defaultdict(list)
+    for standing in standings:
+        points[standing.run.number].append(standing)
+    count = "1 point" if len(points) == 1 else f"{len(points)} points"
+    runs = f", {len(standings)} runs" if len(standings) > len(points) else ""
+    table = Table(title=Text(f"{count}{runs}: {describe_standings(standings)}"), title_justify="left")
     for name in ("#", "what differs", "verdict", "reason"):
         table.add_column(name, overflow="fold")
-    differences = describe_differences([point.overrides for point in points])
-    for number, (differs, standing) in enumerate(zip(differences, standings, strict=True)):
-        reason = standing.reason if len(standing.reason) <= _MAX_REASON else f"{standing.reason[:_MAX_REASON]}..."
-        table.add_row(str(number), Text(differs or "nothing"), str(standing.verdict), Text(reason))
+    for number, several in points.items():
+        verdict = describe_standings(several) if len(several) > 1 else str(several[0].verdict)
+        reasons = " ".join(dict.fromkeys(standing.reason for standing in several if standing.reason))
+        shown = reasons if len(reasons) <= _MAX_REASON else f"{reasons[:_MAX_REASON]}..."
+        table.add_row(str(number), Text(differences[number] or "nothing"), Text(verdict), Text(shown))
     return table
-
-
-def write_invalid_record(point: Point) -> None:
-    """Record that a point never runs, with the whole reason; a record that is there already is kept.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    if point.folder.run_json.exists():
-        return
-    record = {
-        "schema": 1,
-        "name": point.folder.path.name,
-        "state": "invalid",
-        "failure": None,
-        "reason": " ".join(problem.what for problem in point.problems),
-        "overrides": list(point.overrides),
-        "problems": [format_problem(problem) for problem in point.problems],
-        "attempt": 0,
-        "result": None,
-    }
-    point.folder.path.mkdir(parents=True, exist_ok=True)
-    point.folder.write_record(redact_all(record, secret_values(os.environ)))

@@ -8,7 +8,9 @@ STUB holds what to do, as words separated by blanks, `name` or `name=value`:
     fail_at=N          raise ValueError            stop_at=N       "ran out of data", exit code 0
     quit_at=N          exit code 0, no word        exit=N          exit code at the very end
     nan_at=N           loss is NaN from step N     signal_at=N:SIGSEGV   send itself a signal
-    hang_at=N          never go on                 ignore_sigterm  SIGTERM does nothing
+    crash_once         raise ValueError in the first attempt that a run folder sees
+    hang_at=N          never go on                 hang_once=N         the same, but only in the first attempt
+    ignore_sigterm     SIGTERM does nothing
     oom_at=N           XLA's out-of-memory error   config_error    MaxText's refusal of an unknown key
     difference         what our child prints when MaxText resolves another configuration
     empty_batch        total_weights is 0          garbage         bytes that are no text, and very long lines
@@ -19,13 +21,17 @@ STUB holds what to do, as words separated by blanks, `name` or `name=value`:
     metrics=JSON       figures that replace those of each metrics line, without blanks: {"perf/step_time_seconds":NaN}
     files=JSON         what child.json and effective.json hold
     flood=N            print N MB of short lines
+    noise              losses and step times that no other attempt has
 
+STUB_JOURNAL names a file outside the run folder: each start, step and end of the last step appends a JSON line to it.
 STUB_READY names a FIFO: its reader gets one line, when the trainer hangs or ends its last step.
 The environment is written to `stub_env.json`, pids of grandchildren to `grandchildren.json`, in the current folder.
 """
 
 import json
 import os
+import random
+import secrets
 import signal
 import subprocess
 import sys
@@ -37,6 +43,8 @@ from typing import Any
 import yaml
 
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
+ATTEMPT = secrets.token_hex(8)
+"""What tells this process from all others, for the journal."""
 STUBBORN = [
     sys.executable,
     "-c",
@@ -59,6 +67,24 @@ def announce(word: str) -> None:
     """Tell the test how far we are."""
     if fifo := os.environ.get("STUB_READY"):
         Path(fifo).write_text(f"{word} {os.getpid()}\n", encoding="ascii")
+
+
+def is_first_attempt(mark: str) -> bool:
+    """Whether no earlier trainer left this mark in the run folder; leaves it."""
+    try:
+        Path(mark).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def note(event: str, **figures: float) -> None:
+    """Append what really happened to the journal, in one write, before anybody is told of it."""
+    if journal := os.environ.get("STUB_JOURNAL"):
+        line = json.dumps({"run": Path.cwd().name, "attempt": ATTEMPT, "event": event, **figures}).encode() + b"\n"
+        descriptor = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(descriptor, line)
+        os.close(descriptor)
 
 
 def hang() -> None:
@@ -119,7 +145,8 @@ def write_metrics(path: str, step: int, loss: float, words: dict[str, str], step
 
 def train(config: dict[str, Any], words: dict[str, str]) -> None:
     """The loop."""
-    step_s = float(words.get("step_s", "0.001"))
+    length_s = float(words.get("step_s", "0.001"))
+    note("start", steps=config["steps"])
     for step in range(int(words.get("resume_at", "0")), int(config["steps"])):
         if words.get("stop_at") == str(step):
             log("Training stopped: You may have run out of training data. Load failed.")
@@ -134,8 +161,13 @@ def train(config: dict[str, Any], words: dict[str, str]) -> None:
             os.kill(os.getpid(), signal.Signals[words["signal_at"].partition(":")[2]])
         if words.get("hang_at") == str(step):
             hang()
+        if words.get("hang_once") == str(step) and is_first_attempt("hung"):
+            hang()
+        noise = random.random() / 10 if "noise" in words else 0.0
+        step_s = length_s * (1 + noise)
         time.sleep(step_s)
-        loss = float("nan") if "nan_at" in words and step >= int(words["nan_at"]) else 10.0 - step / 100
+        loss = float("nan") if "nan_at" in words and step >= int(words["nan_at"]) else 10.0 - step / 100 + noise
+        note("step", step=step, loss=loss, step_time_s=step_s)
         if "silent_log" not in words:
             weights = 0 if "empty_batch" in words else 128
             log(
@@ -144,6 +176,7 @@ def train(config: dict[str, Any], words: dict[str, str]) -> None:
             )
         if "no_metrics" not in words:
             write_metrics(config["metrics_file"], step, loss, words, step_s)
+    note("end")
 
 
 def main() -> int:
@@ -168,6 +201,8 @@ def main() -> int:
         print("one of many short lines\n" * 41_666, end="", flush=True)
     if "grandchildren" in words:
         leave_grandchildren()
+    if "crash_once" in words and is_first_attempt("crashed"):
+        raise ValueError("told to crash once")
     if "config_error" in words:
         print_config_error()
     if "difference" in words:

@@ -26,8 +26,9 @@ _REMAT_KNOBS = (
 
 def find_environment_overrides(context: RuleContext) -> Iterator[dict[str, Any]]:
     """M_<KEY> variables that MaxText would take for values of its keys."""
-    keys = {f"M_{key.upper()}": key for key in context.effective}
-    for variable in sorted(context.env):
+    candidates = [variable for variable in context.env if variable.startswith("M_")]
+    keys = {f"M_{key.upper()}": key for key in context.effective} if candidates else {}
+    for variable in sorted(candidates):
         if variable in keys:
             key = keys[variable]
             secret = _SECRET.search(variable) is not None
@@ -39,10 +40,10 @@ def find_environment_overrides(context: RuleContext) -> Iterator[dict[str, Any]]
 
 def find_misspelt_environment_overrides(context: RuleContext) -> Iterator[dict[str, Any]]:
     """M_* variables that are nearly a key: MaxText ignores them."""
-    keys = [f"M_{key.upper()}" for key in context.effective]
-    for variable in sorted(set(context.env) - set(keys)):
-        close = get_close_matches(variable, keys, n=1, cutoff=0.85) if variable.startswith("M_") else []
-        if close:
+    candidates = {variable for variable in context.env if variable.startswith("M_")}
+    keys = [f"M_{key.upper()}" for key in context.effective] if candidates else []
+    for variable in sorted(candidates - set(keys)):
+        if close := get_close_matches(variable, keys, n=1, cutoff=0.85):
             yield {"variable": variable, "meant": close[0].removeprefix("M_").lower()}
 
 

@@ -1,0 +1,136 @@
+"""`best.yaml`: the winner of a report as an experiment preset that composes to exactly the winning configuration.
+
+python -m primus_hydra --config-dir SWEEP/presets experiment=best
+"""
+
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from primus_hydra.atomic_files import write_text_atomic
+from primus_hydra.errors import ConfigError
+from primus_hydra.identity import IDENTITY_FREE_KEYS, NOT_SET
+from primus_hydra.report.model import Report, Row, Run
+from primus_hydra.report.plain_text import make_plain
+from primus_hydra.report.preset_yaml import to_preset_yaml
+from primus_hydra.report.ranking import describe_ranking, format_figure
+from primus_hydra.report.rows import is_scored
+from primus_hydra.report.winner_config import WinnerConfig, read_config
+from primus_hydra.runs import RecordError, RunFolder
+
+PRESETS = "presets"
+"""Folder for --config-dir, in the folder of the report."""
+BEST = Path(PRESETS) / "experiment" / "best.yaml"
+_WIDTH = 118
+
+
+def write_best(report: Report, folder: Path) -> tuple[str, list[str]]:
+    """Write the winner's preset into `folder`, or remove an earlier one where there is no winner any more.
+
+    Returns:
+        One sentence (the command that runs the winner, or why there is none; empty where it could not be written), and
+        the problems, as of `files.write_all`.
+    """
+    path = folder.absolute() / BEST
+    try:
+        winner = find_winner(report)
+        if winner is None:
+            path.unlink(missing_ok=True)
+            return f"{_explain_no_winner(report)} So there is no {BEST}.", []
+        preset = make_preset(report, *winner, command=_command(folder))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(path, preset)
+    except RecordError as error:
+        return "", [f"The winner could not be written as a preset: {error}"]
+    except ConfigError as error:
+        return "", [f"The winner could not be written as a preset: {error.problems[0].what}"]
+    except OSError as error:
+        return "", [f"{path} could not be written: {error.strerror}."]
+    return f"The best again: {_command(folder)}", []
+
+
+def find_winner(report: Report) -> tuple[Row, Run] | None:
+    """The best point that we composed, and its first run with figures; None where nothing of ours leads."""
+    for row in report.rows:
+        if row.rank == 1 and (run := _find_run(report, row)) is not None:
+            return row, run
+    return None
+
+
+def _find_run(report: Report, row: Row) -> Run | None:
+    points = [run.point for run in report.runs if (run.sweep, run.name) == (row.sweep, row.point)]
+    repeats = (run for run in report.runs if run.sweep == row.sweep and run.point in points and is_scored(run))
+    return min((run for run in repeats if not run.is_foreign), key=lambda run: run.repeat, default=None)
+
+
+def _explain_no_winner(report: Report) -> str:
+    leader = next((row for row in report.rows if row.rank == 1), None)
+    if leader is None:
+        return "No run has a score."
+    return f"The best is {make_plain(leader.point)}, which MaxText ran without us: its configuration is not known."
+
+
+def _command(folder: Path) -> str:
+    return f"python -m primus_hydra --config-dir {shlex.quote(str(folder.absolute() / PRESETS))} experiment=best"
+
+
+def make_preset(report: Report, row: Row, run: Run, *, command: str) -> str:
+    """YAML text of the preset.
+
+    Args:
+        report: for what the score rests on, and for what differs.
+        row: the winning point.
+        run: its run folder is read.
+        command: runs the preset.
+
+    Raises:
+        RecordError: the run folder cannot be read.
+        ConfigError: the recorded XLA_FLAGS are none.
+    """
+    config = read_config(RunFolder(run.folder))
+    differing = [key for key in config.keys if _differs(key, run, report.runs)]
+    defaults = ["_self_", *({f"override /{group}": choice} for group, choice in config.choices.items())]
+    parts = [
+        "# @package _global_",
+        *(f"# {line}" for line in _head(report, row, run, config, command)),
+        to_preset_yaml({"defaults": defaults}),
+        *_keys_of("What differs between the points.", config.keys, differing),
+        *_keys_of("What they share.", config.keys, [key for key in config.keys if key not in differing]),
+        *_keys_of("What train.log and the console show.", config.private, list(config.private)),
+        "\n# How the run is executed and measured.",
+        to_preset_yaml({"run": config.run}),
+        "\n# The machine, and the environment and XLA flags that reached the trainer.",
+        to_preset_yaml({"platform": config.platform}),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _head(report: Report, row: Row, run: Run, config: WinnerConfig, command: str) -> list[str]:
+    objective = report.objective
+    assert row.score is not None
+    score = f"{format_figure(row.score, objective)} {objective.title}"
+    if row.score_low != row.score_high and row.score_low is not None and row.score_high is not None:
+        score += f" ({format_figure(row.score_low, objective)} to {format_figure(row.score_high, objective)})"
+    ties = [other.differs for other in report.rows if other.rank == 1 and other is not row]
+    texts = [f"{score}: {row.differs}", f"Run folder: {run.folder}"]
+    texts += [f"Not to be told apart from: {text}" for text in ties]
+    texts.append(describe_ranking(report))
+    if config.replaced:
+        texts.append(f"Values of {', '.join(config.replaced)} are written out: no preset that ships gives them.")
+    texts.append("Written by primus_hydra.report, which writes it again; copy it to keep it.")
+    lines = [command]
+    for text in texts:
+        lines += textwrap.wrap(make_plain(text), _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return lines
+
+
+def _keys_of(comment: str, values: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    return [f"\n# {comment}", to_preset_yaml({name: values[name] for name in names})] if names else []
+
+
+def _differs(key: str, run: Run, runs: Sequence[Run]) -> bool:
+    others = [other for other in runs if other.composed]
+    value = run.composed.get(key, NOT_SET)
+    return key not in IDENTITY_FREE_KEYS and any(other.composed.get(key, NOT_SET) != value for other in others)
