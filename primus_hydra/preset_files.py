@@ -1,7 +1,7 @@
 """Preset files of a user: can they be read at all?"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +48,16 @@ def check_preset_folder(folder: Path, config_name: str | None) -> Iterator[Probl
             yield Problem(what=f"The preset {file} cannot be read: {reason}", origin=str(file))
             continue
         text = file.read_text(encoding="utf-8")
-        if file.relative_to(folder).parts[0] in _GROUPS_LIKE_SETTINGS and not _PACKAGE.search(text):
-            what = f"The preset {file} does not say where its keys belong."
+        content = yaml.safe_load(text) or {}
+        group = file.relative_to(folder).parts[0]
+        if group in _GROUPS_LIKE_SETTINGS and not _PACKAGE.search(text) and not _are_settings(group, content):
+            what = f"The preset {file} does not say where its keys belong, so Hydra would look for them under {group}."
             yield Problem(what=what, fix="Write `# @package _global_` in its first line.", origin=str(file))
-            continue
-        yield from _check_content(yaml.safe_load(text) or {}, str(file))
+        yield from _check_content(content, str(file))
+
+
+def _are_settings(group: str, names: Iterable[str]) -> bool:
+    return all(name == "defaults" or f"{group}.{name}" in list_settings() for name in names)
 
 
 def _check_content(content: Mapping[str, Any], file: str) -> Iterator[Problem]:

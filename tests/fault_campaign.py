@@ -44,6 +44,7 @@ def run_campaign(folder: Path, *, kills: int, seed: int, kills_a_sweep: int = 15
         budget = min(kills_a_sweep, kills - tally.num_kills)
         sweep = VictimSweep(scenario, place, rng, tally)
         sweep.hurt(budget)
+        print(f"{tally.num_kills} of {kills} kills, {len(tally.findings)} findings", flush=True)
         if not sweep.findings:
             shutil.rmtree(place.folder)
     return tally

@@ -1,6 +1,7 @@
 """`--multirun` from the command line to run folders: grids of presets, our launcher, and the ones that Hydra brings."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -196,3 +197,36 @@ def test_hydras_plugin_scan_imports_nothing_of_the_program() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_sweep_file_without_its_package_line_is_explained(run_cli: RunCli, tmp_path: Path) -> None:
+    mine = write_presets(tmp_path / "mine")
+    (tmp_path / "mine" / "sweep").mkdir()
+    (tmp_path / "mine" / "sweep" / "flat.yaml").write_text("sweep: {grid: {steps: [6, 7]}}\n", encoding="utf-8")
+    done = run_cli(*mine, "--multirun", *QUICK, "sweep=flat")
+    assert done.code == 2
+    assert "Write `# @package _global_` in its first line" in done.err
+
+
+def test_a_grid_that_chooses_presets_with_grids_of_their_own_is_refused(run_cli: RunCli, tmp_path: Path) -> None:
+    mine = write_presets(
+        tmp_path / "mine",
+        inner="sweep: {grid: {steps: [6, 7]}}\n",
+        outer="sweep: {grid: {experiment: [inner]}}\n",
+    )
+    (tmp_path / "mine" / "sweep").mkdir()
+    (tmp_path / "mine" / "experiment" / "outer.yaml").rename(tmp_path / "mine" / "sweep" / "outer.yaml")
+    done = run_cli(*mine, "--multirun", *QUICK, "sweep=outer")
+    assert done.code == 2
+    assert "experiment=inner is a value in a grid" in done.err
+
+
+@pytest.mark.slow
+def test_a_thousand_points_are_planned_in_less_than_a_minute() -> None:
+    script = [sys.executable, str(REPOSITORY / "benchmarks" / "planning.py")]
+    done = subprocess.run(
+        script, cwd=REPOSITORY, env=os.environ | {"PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True
+    )
+    found = re.search(r"^1000 points: ([0-9.]+) s", done.stdout, re.MULTILINE)
+    assert found, done.stdout + done.stderr
+    assert float(found[1]) < 60

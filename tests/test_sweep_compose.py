@@ -6,6 +6,7 @@ import pytest
 from hydra._internal.callbacks import Callbacks
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
 from hydra.types import HydraContext, RunMode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,8 +93,13 @@ def describe(config: DictConfig) -> dict[str, Any]:
 @settings(deadline=None, max_examples=25)
 @given(texts=overrides())
 def test_a_point_is_what_hydra_itself_composes(composer: Composer, texts: list[str]) -> None:
-    expected = composer.loader.load_sweep_config(composer.master, texts)
-    assert describe(composer.compose_whole(texts, None)) == describe(expected)
+    try:
+        expected = composer.loader.load_sweep_config(composer.master, texts)
+    except HydraException:  # such as a key that is deleted twice
+        with pytest.raises(ConfigError):
+            composer.compose_whole(texts, None)
+    else:
+        assert describe(composer.compose_whole(texts, None)) == describe(expected)
 
 
 def test_points_of_one_combination_do_not_share_what_they_change(composer: Composer) -> None:

@@ -17,6 +17,7 @@ from tests.faults.place import Place
 from tests.faults.processes import MARK, wait_until_gone
 from tests.faults.scenarios import Scenario
 
+pytestmark = pytest.mark.slow
 SMALL = Scenario(name="small", settings=("steps=20",), stubs=("step_s=0.002", "step_s=0.1", "step_s=0.003"), endings={})
 
 
@@ -112,7 +113,7 @@ def test_a_folder_that_turns_read_only_loses_no_result(place: Place, small_disk:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     code, said = run(place, "read-only.log")
     assert code == 2, said
-    assert "No permission to write into the run folder" in said
+    assert "there is no permission to write in" in said
     assert "Nothing was started" in said
     assert "Traceback" not in said
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)

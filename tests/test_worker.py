@@ -236,9 +236,9 @@ def test_an_abandoned_folder_can_be_executed_again_and_old_numbers_are_moved_awa
     assert "completed step: 3" in (folder.path / "train.log.1").read_text(encoding="utf-8")
 
 
-def test_a_killed_reaper_is_a_crash_and_leaves_no_trainer(tmp_path: Path, start_worker: StartWorker) -> None:
+def test_a_killed_reaper_is_a_crash_and_leaves_no_process(tmp_path: Path, start_worker: StartWorker) -> None:
     ready = make_ready_fifo(tmp_path / "ready")
-    folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
+    folder = plan_stub_run(tmp_path / "run", "grandchildren hang_at=4", env=ready)
     process = start_worker(folder)
     trainer = psutil.Process(read_ready(ready)[1])
     reaper = trainer.parent()
@@ -248,7 +248,7 @@ def test_a_killed_reaper_is_a_crash_and_leaves_no_trainer(tmp_path: Path, start_
     record = folder.read_record()
     assert (process.returncode, record["state"], record["failure"]) == (1, "failed", "crash")
     assert "the process that watched over it was killed" in record["reason"]
-    wait_until_gone(trainer.pid)
+    wait_until_gone(trainer.pid, *read_grandchildren(folder))
 
 
 def test_two_workers_cannot_execute_one_folder(tmp_path: Path, start_worker: StartWorker) -> None:

@@ -12,10 +12,9 @@ from rich.console import Console
 
 from primus_hydra.objective import OBJECTIVES
 from primus_hydra.progress import Voice
-from primus_hydra.report.best import write_best
-from primus_hydra.report.files import write_all
 from primus_hydra.report.model import Report
 from primus_hydra.report.plain_text import make_plain
+from primus_hydra.report.publish import publish
 from primus_hydra.report.read import read_report
 from primus_hydra.report.sweep_table import sweep_table
 from primus_hydra.tell import tell
@@ -35,14 +34,11 @@ def main(arguments: Sequence[str]) -> int:
     with voice.attempt():
         voice.console.print(sweep_table(report))
     folder = options.output or _choose_output(report)
-    problems = write_all(report, folder)
-    told, more = write_best(report, folder)
-    for problem in [*problems, *more]:
+    sentences, problems = publish(report, folder, page=options.page)
+    for problem in problems:
         _complain(problem)
-    if told:
-        voice.say(make_plain(told))
-    if options.page:
-        _write_page(report, folder / "report.html", voice)
+    for sentence in sentences:
+        voice.say(make_plain(sentence))
     return _EXIT_USAGE if report.empty_folders else 0
 
 
@@ -69,20 +65,6 @@ def _make_parser() -> argparse.ArgumentParser:
 def _choose_output(report: Report) -> Path:
     """The first folder that holds anything."""
     return next(folder for folder in report.folders if folder not in report.empty_folders)
-
-
-def _write_page(report: Report, file: Path, voice: Voice) -> None:
-    # Imported here: drawing needs large packages.
-    try:
-        from primus_hydra.report.page import write_page
-
-        write_page(report, file)
-    except ImportError as error:
-        _complain(f"{file} was not written: {error}. Install primus-hydra with its dependencies.")
-    except OSError as error:
-        _complain(f"{file} could not be written: {error.strerror}.")
-    else:
-        voice.say(make_plain(f"Page: {file.absolute()}"))
 
 
 def _complain(problem: str) -> None:

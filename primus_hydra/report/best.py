@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from primus_hydra.atomic_files import write_text_atomic
+from primus_hydra.atomic_files import write_in_order
 from primus_hydra.errors import ConfigError
 from primus_hydra.identity import IDENTITY_FREE_KEYS, NOT_SET
 from primus_hydra.report.model import Report, Row, Run
@@ -41,7 +41,8 @@ def write_best(report: Report, folder: Path) -> tuple[str, list[str]]:
             return f"{_explain_no_winner(report)} So there is no {BEST}.", []
         preset = make_preset(report, *winner, command=_command(folder))
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomic(path, preset)
+        # Staged in the sweep's folder, where the next start removes what a killed writer left.
+        write_in_order([(path, preset)], staging=folder)
     except RecordError as error:
         return "", [f"The winner could not be written as a preset: {error}"]
     except ConfigError as error:

@@ -1,6 +1,7 @@
 """The table of a report: ranked points first, then what has no score, with its reason."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -11,9 +12,11 @@ from primus_hydra.objective import Objective
 from primus_hydra.report.model import Report, Row
 from primus_hydra.report.plain_text import make_plain
 from primus_hydra.report.ranking import describe_ranking, format_figure
+from primus_hydra.report.short_names import shorten
 
 _UNKNOWN = "-"
 _WIDE = 110
+_MAX_NAMES = 4
 _NARROW_NOTE = f"With {_WIDE} columns or more: spread, loss and memory too."
 
 
@@ -26,7 +29,11 @@ class _SweepTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The ranking, then why the others have no score."""
         is_wide = options.max_width >= _WIDE
-        columns = _choose_columns(self.report, is_wide=is_wide)
+        title, names = shorten([row.differs for row in self.report.rows])
+        named = dict(zip(self.report.rows, names, strict=True))
+        columns = _choose_columns(
+            self.report, _Column(title, named.__getitem__, is_number=False, min_width=24), is_wide
+        )
         table = Table(title=Text(describe_ranking(self.report)), title_justify="left")
         for column in columns:
             table.add_column(
@@ -41,9 +48,7 @@ class _SweepTable:
         yield table
         if not is_wide:
             yield Text(_NARROW_NOTE)
-        for row in self.report.rows:
-            if row.reason:
-                yield Text(make_plain(f"{row.differs}: {row.reason}"), overflow="fold")
+        yield from _tell_reasons(named)
 
 
 def sweep_table(report: Report) -> RenderableType:
@@ -55,6 +60,17 @@ def sweep_table(report: Report) -> RenderableType:
     return _SweepTable(report)
 
 
+def _tell_reasons(named: Mapping[Row, str]) -> Iterator[Text]:
+    """Why points have no score, or ended as they did; a reason that many share is told once."""
+    points: defaultdict[str, list[str]] = defaultdict(list)
+    for row, name in named.items():
+        if row.reason:
+            points[row.reason].append(name)
+    for reason, names in points.items():
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        yield Text(make_plain(f"{'; '.join(names[:_MAX_NAMES])}{more}: {reason}"), overflow="fold")
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     title: str
@@ -64,8 +80,8 @@ class _Column:
     min_width: int | None = None
 
 
-def _choose_columns(report: Report, *, is_wide: bool) -> list[_Column]:
-    """Rank, what differs, the objective, then the other figures; no column without anything in it."""
+def _choose_columns(report: Report, name: _Column, is_wide: bool) -> list[_Column]:
+    """Rank, the point's name, the objective, then the other figures; no column without anything in it."""
     objective, rows = report.objective, report.rows
     has_repeats = any(row.num_repeats > 1 for row in rows)
     shows_objective = objective.name not in ("tokens_per_second_per_device", "step_time_s")
@@ -74,7 +90,7 @@ def _choose_columns(report: Report, *, is_wide: bool) -> list[_Column]:
         _Column("sweep", lambda row: row.sweep, is_number=False, min_width=8)
         if len({row.sweep for row in rows}) > 1
         else None,
-        _Column("what differs", lambda row: row.differs, is_number=False, min_width=24),
+        name,
         _Column(objective.title, _score(objective)) if shows_objective else None,
         _Column("tok/s/dev", _speed),
         _Column("range of repeats", _range(objective), is_number=False, min_width=9)

@@ -12,15 +12,15 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
 from primus_hydra import worker
-from primus_hydra.actions import perform_plan, show, warn
+from primus_hydra.actions import perform_plan, warn
 from primus_hydra.errors import Problem, format_problems
 from primus_hydra.points import Plan, Point
 from primus_hydra.runs import RecordError, RunFolder, RunFolderError
 from primus_hydra.schema import Action, SweepSettings
 from primus_hydra.sweep.folders import describe_write_error, write_invalid_record, write_plans
-from primus_hydra.sweep.halving import ranking_objective
 from primus_hydra.sweep.judge import Verdict, judge_points
 from primus_hydra.sweep.outcomes import read_outcome
+from primus_hydra.sweep.summary import show_ranking
 from primus_hydra.tell import tell
 
 type Score = float | tuple[float, ...]
@@ -102,18 +102,7 @@ def finish_alone(folder: Path, settings: SweepSettings) -> int:
     codes = [_read_code(RunFolder(file.parent)) for file in sorted(folder.glob("*/run.json"))]
     if not codes:
         return worker.EXIT_NOT_STARTED
-    # Imported here: what a report needs takes longer to load than planning a sweep.
-    from primus_hydra.report.files import write_all
-    from primus_hydra.report.read import read_report
-    from primus_hydra.report.sweep_table import sweep_table
-
-    objective = ranking_objective(settings)
-    direction = "maximize" if objective.maximize else "minimize"
-    report = read_report([folder], objective=objective.name, direction=direction)
-    show(Console(), sweep_table(report))
-    for problem in write_all(report, folder):
-        tell(problem, file=sys.stderr)
-    tell(f"Sweep folder: {folder}")
+    show_ranking(folder, settings, Console())
     return max(codes)
 
 

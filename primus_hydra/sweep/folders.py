@@ -73,6 +73,23 @@ def _is_free(folder: RunFolder) -> bool:
         return False
 
 
+def remove_leftovers(sweep: Path) -> None:
+    """Remove what killed programs left half-written in the sweep's folder and in those of its runs.
+
+    Only for the holder of the sweep's lock. A run that somebody executes all the same is left alone.
+
+    Raises:
+        OSError: a folder cannot be written.
+    """
+    RunFolder(sweep).remove_half_written()
+    for folder in [RunFolder(path) for path in sweep.iterdir() if path.is_dir()]:
+        # Without a lock file no plan was ever written there, so nobody executes it.
+        lock = folder.locked() if folder.lock_file.exists() else contextlib.nullcontext()
+        with contextlib.suppress(RunLockedError), lock:
+            folder.remove_half_written()
+            folder.reserve_file.unlink(missing_ok=True)
+
+
 def write_plans(plans: Iterable[Plan]) -> None:
     """Write run folders, ready to be executed.
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from primus_hydra.launch import expected_steps
 from primus_hydra.liveness import is_abandoned
 from primus_hydra.points import Plan, Point
+from primus_hydra.report.short_names import shorten
 from primus_hydra.runs import NOT_BEGUN, Record, RecordError
 from primus_hydra.schema import SweepSettings
 from primus_hydra.sweep.folders import count_planned_steps
@@ -126,11 +127,12 @@ def plan_table(standings: Sequence[Standing], differences: Mapping[int | None, s
     count = "1 point" if len(points) == 1 else f"{len(points)} points"
     runs = f", {len(standings)} runs" if len(standings) > len(points) else ""
     table = Table(title=Text(f"{count}{runs}: {describe_standings(standings)}"), title_justify="left")
-    for name in ("#", "what differs", "verdict", "reason"):
-        table.add_column(name, overflow="fold")
-    for number, several in points.items():
+    title, names = shorten([differences[number] or "nothing" for number in points])
+    for column in ("#", title, "verdict", "reason"):
+        table.add_column(column, overflow="fold")
+    for (number, several), name in zip(points.items(), names, strict=True):
         verdict = describe_standings(several) if len(several) > 1 else str(several[0].verdict)
         reasons = " ".join(dict.fromkeys(standing.reason for standing in several if standing.reason))
         shown = reasons if len(reasons) <= _MAX_REASON else f"{reasons[:_MAX_REASON]}..."
-        table.add_row(str(number), Text(differences[number] or "nothing"), Text(verdict), Text(shown))
+        table.add_row(str(number), Text(name), Text(verdict), Text(shown))
     return table

@@ -14,7 +14,7 @@ from primus_hydra.points import Plan, Point
 from primus_hydra.runs import RunFolderError
 from primus_hydra.schema import Action, OnInvalid
 from primus_hydra.sweep.execute import Execution, execute_standings
-from primus_hydra.sweep.folders import await_workers, describe_write_error
+from primus_hydra.sweep.folders import await_workers, describe_write_error, remove_leftovers
 from primus_hydra.sweep.halving import Rule
 from primus_hydra.sweep.judge import Standing, Verdict, judge_points
 from primus_hydra.sweep.ladder import Ladder
@@ -117,6 +117,7 @@ def _open_folder(session: Session, folder: Path, runs: Sequence[Point]) -> Ladde
     if folder.exists():
         session.hold(folder)
         await_workers(runs)
+        remove_leftovers(folder)
     if not session.settings.sweep.rungs:
         return None
     ladder = Ladder(folder, Rule.of(session.settings.sweep))

@@ -3,8 +3,12 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
 
 from primus_hydra.actions import show
+from primus_hydra.schema import SweepSettings
 from primus_hydra.sweep.halving import ranking_objective
 from primus_hydra.sweep.judge import Standing, plan_table
 from primus_hydra.sweep.outcomes import is_settled
@@ -27,26 +31,30 @@ def tell_plan(session: Session, standings: Sequence[Standing], *, as_table: bool
 
 def show_results(session: Session) -> None:
     """The ranking, the files with it, and what to type next."""
+    if session.folder is None or session.settings is None:
+        return
+    show_ranking(session.folder, session.settings.sweep, session.console)
+    if any(standing.starts and not is_settled(standing.run.folder) for standing in session.standings):
+        tell(f"Run what is missing: {resume_command(session.folder)}")
+
+
+def show_ranking(folder: Path, settings: SweepSettings, console: Console) -> None:
+    """How the points in a sweep's folder rank; writes the results, the winner and the page there."""
     # Imported here: a sweep that is refused needs no report.
-    from primus_hydra.report.best import write_best
-    from primus_hydra.report.files import write_all
     from primus_hydra.report.plain_text import make_plain
+    from primus_hydra.report.publish import publish
     from primus_hydra.report.read import read_report
     from primus_hydra.report.sweep_table import sweep_table
 
-    if session.folder is None or session.settings is None:
-        return
-    folder, objective = session.folder, ranking_objective(session.settings.sweep)
+    objective = ranking_objective(settings)
     direction = "maximize" if objective.maximize else "minimize"
     report = read_report([folder], objective=objective.name, direction=direction)
-    show(session.console, sweep_table(report))
-    best, problems = write_best(report, folder)
-    for problem in [*write_all(report, folder), *problems]:
+    show(console, sweep_table(report))
+    sentences, problems = publish(report, folder, page=True)
+    for problem in problems:
         tell(make_plain(problem), file=sys.stderr)
-    if best:
-        tell(make_plain(best))
+    for sentence in sentences:
+        tell(make_plain(sentence))
     tell(
         f"Sweep folder: {folder}\nReport, also while it runs: python -m primus_hydra.report {shlex.quote(str(folder))}"
     )
-    if any(standing.starts and not is_settled(standing.run.folder) for standing in session.standings):
-        tell(f"Run what is missing: {resume_command(folder)}")

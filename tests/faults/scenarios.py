@@ -28,7 +28,6 @@ class Scenario:
     """What each point's trainer does; None: a point that is refused."""
     endings: Mapping[int, str]
     """Number of a point -> the state that it has at the end; `completed` where it is not listed."""
-    has_rungs: bool = False
 
     def command(self, folder: Path) -> list[str]:
         """What a person types."""
@@ -58,7 +57,6 @@ SCENARIOS = (
         settings=("steps=24", "sweep.rungs=[8,16]", "sweep.max_parallel=2"),
         stubs=("step_s=0.02", "step_s=0.01", None, "fail_at=3", "step_s=0.03", "step_s=0.015"),
         endings={2: "invalid", 3: "failed"},
-        has_rungs=True,
     ),
     Scenario(
         name="retries",
