@@ -1,14 +1,14 @@
 """The Hydra application: a composed configuration becomes a planned point, a sweep's points are launched."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn, JobStatus
-from hydra.types import HydraContext
+from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
 from primus_hydra.errors import Problem, SweepRefused
@@ -132,6 +132,20 @@ def run_grid(sweeper: BasicSweeper, arguments: Sequence[str]) -> Sequence[Sequen
     if problems := check_settings(sweeper.config):
         raise SweepRefused(problems)
     return [sweeper.launcher.launch(jobs, initial_job_idx=0)]
+
+
+def run_search(
+    settings: Mapping[str, Any],
+    context: HydraContext,
+    task_function: TaskFunction,
+    config: DictConfig,
+    arguments: Sequence[str],
+) -> None:
+    """Run trials until the study has what it lacks; the body of our Optuna sweeper, see `sweep.search.search`."""
+    from primus_hydra.sweep.search import search
+
+    session.sweep = config
+    search(settings, context, task_function, config, arguments)
 
 
 def finish() -> int:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
@@ -18,6 +19,7 @@ from primus_hydra.resolvers import detected_platform
 from primus_hydra.tell import tell
 
 _AUTO = "platform=auto"
+_OPTUNA = "hydra/sweeper=optuna"
 _FOREIGN = ("hydra/launcher=", "hydra/sweeper=")
 
 
@@ -67,6 +69,9 @@ def prepare_arguments(typed: Sequence[str]) -> tuple[list[str], list[Problem]]:
         overrides = [f"platform={detected}" if text == _AUTO else text for text in overrides]
     rewritten = [rewrite_override(text, line) for text in overrides]
     problems = [problem for _, problem in rewritten if problem is not None]
+    if _OPTUNA in overrides and find_spec("hydra_plugins.hydra_optuna_sweeper") is None:
+        fix = "Install the extra: pip install 'primus-hydra[optuna]', in a checkout pip install -e '.[optuna]'."
+        raise ConfigError([Problem(what="The sweeper optuna is not installed.", fix=fix, origin=_OPTUNA), *problems])
     wrong_groups = [text for text, problem in rewritten if problem is not None and typed_name(text) in line.groups]
     unreadable = [problem for folder in folders for problem in check_preset_folder(folder, options.config_name)]
     if wrong_groups or unreadable:

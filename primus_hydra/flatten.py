@@ -1,6 +1,6 @@
 """From Hydra's nested configuration to MaxText's flat keys beside our own settings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,10 @@ from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.maxtext.values import absolute_path, coerce, is_path_key
 from primus_hydra.origins import Origin
 from primus_hydra.schema import PRIVATE_KEYS, Action, Settings
-from primus_hydra.setting_types import check_settings
+from primus_hydra.setting_types import NAMESPACES, check_settings
 
 _DERIVED_SECTION = "DerivedValues"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_NAMESPACES = ("run", "platform", "sweep", "explain")
 _UNKNOWN_ORIGIN = Origin(layer="config", text="an unknown file")
 
 
@@ -55,7 +54,7 @@ def flatten(config: DictConfig, origins: Mapping[str, Origin], typed_in: Path) -
     private: dict[str, Any] = {}
     for name in config:
         name = str(name)
-        if name in _NAMESPACES or name == "action":
+        if name in NAMESPACES or name == "action":
             continue
         origin = origins.get(name, _UNKNOWN_ORIGIN).text
         value, problem = _resolve(config, name, origin)
@@ -102,7 +101,7 @@ def _explain_unknown(name: str, value: Any, config: DictConfig, origin: str) -> 
             fix="Make `# @package _global_` a comment line at the top of the preset file.",
             origin=origin,
         )
-    return unknown_key(name, origin, [*_NAMESPACES, "action", *PRIVATE_KEYS])
+    return unknown_key(name, origin, [*NAMESPACES, "action", *PRIVATE_KEYS])
 
 
 def _check_private(name: str, value: Any, origin: str) -> Problem | None:
@@ -120,22 +119,16 @@ def _check_private(name: str, value: Any, origin: str) -> Problem | None:
 def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[Settings | None, list[Problem]]:
     values: dict[str, Any] = {}
     problems: list[Problem] = []
-    for name in _NAMESPACES:
+    for name in NAMESPACES:
         node = config.get(name)
         if not isinstance(node, DictConfig) or node._is_none():
             problems.append(Problem(what=f"{name} is not a mapping of settings.", fix="Set single values instead."))
             continue
         try:
-            values[name] = OmegaConf.to_object(node)
-        except MissingMandatoryValue:
-            problems += [
-                Problem(
-                    what=f"{name}.{key} has to be filled in.",
-                    fix="Choose a platform preset, for example platform=mi300x.",
-                    origin=origins.get(f"{name}.{key}", _UNKNOWN_ORIGIN).text,
-                )
-                for key in sorted(OmegaConf.missing_keys(node))
-            ]
+            try:
+                values[name] = OmegaConf.to_object(node)
+            except MissingMandatoryValue:
+                problems += _explain_missing(name, sorted(OmegaConf.missing_keys(node)), origins)
         except OmegaConfBaseException as error:
             problems.append(Problem(what=f"The settings under {name} cannot be read: {str(error).splitlines()[0]}"))
     try:
@@ -152,6 +145,17 @@ def _read_settings(config: DictConfig, origins: Mapping[str, Origin]) -> tuple[S
         return None, problems
     settings = Settings(action=action, **values)
     return settings, list(check_settings(settings, {name: origin.text for name, origin in origins.items()}))
+
+
+def _explain_missing(namespace: str, keys: Iterable[str], origins: Mapping[str, Origin]) -> list[Problem]:
+    return [
+        Problem(
+            what=f"{namespace}.{key} has to be filled in.",
+            fix="Choose a platform preset, for example platform=mi300x.",
+            origin=origins.get(f"{namespace}.{key}", _UNKNOWN_ORIGIN).text,
+        )
+        for key in keys
+    ]
 
 
 def _make_absolute(value: Any, key: Key, typed_in: Path) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from primus_hydra.errors import ConfigError, Problem
@@ -59,8 +59,7 @@ def read_job(config: DictConfig) -> Job:
         config: the task configuration that Hydra handed over.
     """
     hydra = cast(DictConfig, copy.deepcopy(HydraConfig.get()))  # it may hold another job's when the folder is written
-    # An interpolation in an override is not resolved.
-    overrides = [str(text) for text in OmegaConf.to_container(hydra.overrides.task, resolve=False) or []]
+    overrides = list_overrides(hydra.overrides.task)
     choices = task_choices(hydra.runtime.choices)
     loader = GlobalHydra.instance().config_loader()
     return Job(
@@ -71,6 +70,11 @@ def read_job(config: DictConfig) -> Job:
         number=int(hydra.job.num) if hydra.mode == RunMode.MULTIRUN else None,
         record=lambda: record_composition(config, hydra, overrides),
     )
+
+
+def list_overrides(node: ListConfig) -> list[str]:
+    """Overrides as Hydra keeps them; an interpolation in one of them is not resolved."""
+    return [str(text) for text in OmegaConf.to_container(node, resolve=False) or []]
 
 
 def task_choices(choices: Mapping[str, object]) -> dict[str, str]:

@@ -1,8 +1,6 @@
 """Search with Optuna over run folders, with the stub trainer in MaxText's place."""
 
 import json
-import os
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -10,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import REPOSITORY, RunCli
+from tests.conftest import RunCli
 from tests.run_folders import STUB_TRAINER, make_ready_fifo, read_ready
+from tests.test_sweep_launch import started
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what SQLAlchemy 1.4 says about its successor
@@ -47,6 +46,7 @@ def test_a_search_tells_optuna_the_score_of_each_run_folder(run_cli: RunCli, tmp
     assert tried <= {1, 2}, "range(1,3) ends before 3, as everywhere in Hydra"
 
 
+@pytest.mark.slow
 def test_a_trial_without_a_score_is_told_as_failed_and_the_search_goes_on(run_cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     space = ("platform.env.STUB=step_s=0.001,fail_at=2", "quantization=int8,nanoo_fp8", "gradient_accumulation_steps=4")
@@ -61,6 +61,37 @@ def test_a_trial_without_a_score_is_told_as_failed_and_the_search_goes_on(run_cl
     assert {trial.state for trial in trials} == {TrialState.COMPLETE, TrialState.FAIL}
 
 
+@pytest.mark.slow
+def test_a_grid_in_a_file_is_not_ignored_by_a_search(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("--multirun", *SEARCH, "sweep=batch_and_length", f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 2
+    assert "sweep.zip would be ignored" in done.err
+
+
+@pytest.mark.slow
+def test_a_search_that_is_refused_leaves_no_study(run_cli: RunCli, tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    done = run_cli("--multirun", *SEARCH, "remat_policy=fulll,minimall", f"sweep.dir={folder}")
+    assert done.code == 2
+    assert not list(folder.glob("search.db"))
+
+
+@pytest.mark.slow
+def test_a_second_search_in_the_same_folder_is_refused_before_it_touches_the_study(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    ready = make_ready_fifo(tmp_path / "ready")
+    command = ["--multirun", *SEARCH, "hydra.sweeper.n_trials=1", "learning_rate=interval(0.001,0.1)"]
+    command += [f"sweep.dir={folder}", "platform.env.STUB=hang_at=3"]
+    with started(tmp_path, *command, env=ready):
+        read_ready(ready)
+        second = run_cli(*command)
+        assert second.code == 2
+        assert [trial.state for trial in read_study(folder).get_trials()] == [TrialState.RUNNING]
+
+
+@pytest.mark.slow
 def test_a_search_in_which_every_trial_fails_ends_with_its_table(run_cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     fails = ("platform.env.STUB=fail_at=1", "per_device_batch_size=1,2")
@@ -70,6 +101,7 @@ def test_a_search_in_which_every_trial_fails_ends_with_its_table(run_cli: RunCli
     assert {record["state"] for record in read_records(folder)} == {"failed"}
 
 
+@pytest.mark.slow
 def test_two_objectives_are_searched_at_once(run_cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     objectives = "sweep.objective=[tokens_per_second_per_device,peak_host_memory_gib]"
@@ -84,6 +116,7 @@ def test_two_objectives_are_searched_at_once(run_cli: RunCli, tmp_path: Path) ->
     assert "other objectives" in other.err
 
 
+@pytest.mark.slow
 def test_the_same_command_runs_only_what_is_missing_of_a_study(run_cli: RunCli, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     command = ("--multirun", *SEARCH, "learning_rate=interval(0.001,0.1)", f"sweep.dir={folder}")
@@ -91,6 +124,8 @@ def test_the_same_command_runs_only_what_is_missing_of_a_study(run_cli: RunCli, 
     before = {file: file.read_bytes() for file in folder.glob("*/run.json")}
     again = run_cli(*command, "hydra.sweeper.n_trials=2")
     assert again.code == 0
+    assert "2 of 2 trials are told already" in again.out
+    assert "Ranked by tokens/s/device" in again.out
     assert {file: file.read_bytes() for file in folder.glob("*/run.json")} == before
     more = run_cli(*command, "hydra.sweeper.n_trials=3")
     assert more.code == 0
@@ -104,6 +139,7 @@ def test_the_same_command_runs_only_what_is_missing_of_a_study(run_cli: RunCli, 
     assert "take another sweep.dir" in changed.err
 
 
+@pytest.mark.slow
 def test_the_trial_in_flight_when_the_search_was_killed_is_taken_up_in_its_own_folder(
     run_cli: RunCli, tmp_path: Path
 ) -> None:
@@ -111,17 +147,11 @@ def test_the_trial_in_flight_when_the_search_was_killed_is_taken_up_in_its_own_f
     ready = make_ready_fifo(tmp_path / "ready")
     command = ["--multirun", *SEARCH, "hydra.sweeper.n_trials=1", "learning_rate=interval(0.001,0.1)"]
     command += [f"sweep.dir={folder}", "platform.env.STUB=hang_once=3"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "primus_hydra", *command],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **ready},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    word, _ = read_ready(ready)
-    assert word == "hanging"
-    process.kill()
-    process.wait()
+    with started(tmp_path, *command, env=ready) as process:
+        word, _ = read_ready(ready)
+        assert word == "hanging"
+        process.kill()
+        process.wait()
     (first,) = folder.glob("*/run.json")
     in_flight = read_study(folder).get_trials()[0]
     assert in_flight.state == TrialState.RUNNING

@@ -24,6 +24,6 @@ class SearchSweeper(Sweeper):
         Args:
             arguments: the command line's overrides, as Hydra got them.
         """
-        from primus_hydra.sweep.search import search
+        from primus_hydra.app import run_search
 
-        search(self._settings, self._context, self._task_function, self._config, arguments)
+        run_search(self._settings, self._context, self._task_function, self._config, arguments)

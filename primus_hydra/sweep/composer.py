@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from primus_hydra.errors import ConfigError, Problem
 from primus_hydra.grammar import parse_override, typed_name
-from primus_hydra.hydra_job import task_choices
+from primus_hydra.hydra_job import list_overrides, task_choices
 from primus_hydra.origins import Origin, trace_files, trace_overrides
 from primus_hydra.sweep.expand import list_places
 
@@ -56,9 +56,10 @@ class Composer:
         self.loader, self.master = loader, master
         self._templates: dict[tuple[str, ...], Template | ConfigError] = {}
         self._is_group: dict[str, bool] = {}
-        self._typed = {typed_name(str(text)) for text in master.hydra.overrides.task}
-        hydra_overrides = [str(text) for text in master.hydra.overrides.hydra]
-        _, self._repository = loader._parse_overrides_and_create_caching_repo(_config_name(master), hydra_overrides)
+        self._typed = set(map(typed_name, list_overrides(master.hydra.overrides.task)))
+        _, self._repository = loader._parse_overrides_and_create_caching_repo(
+            _config_name(master), list_overrides(master.hydra.overrides.hydra)
+        )
 
     def find_template(self, overrides: Sequence[str]) -> Template:
         """What these overrides choose, whatever values they set.

@@ -67,6 +67,19 @@ def launch_points(points: Sequence[Point], *, is_search: bool = False) -> list[O
         raise SweepEnded(_end(_session, 0)) from None
 
 
+def hold_sweep(folder: Path) -> None:
+    """Keep everybody else out of a sweep's folder before the first launch; a search keeps its study there.
+
+    Raises:
+        SweepEnded: the folder cannot be made, or another start works in it; that is told.
+    """
+    try:
+        _session.hold(folder)
+    except (OSError, RunFolderError) as error:
+        tell(f"Nothing was started: {describe_write_error(error)}", file=sys.stderr)
+        raise SweepEnded(worker.EXIT_NOT_STARTED) from error
+
+
 def finish_sweep() -> int:
     """When Hydra has returned: show the ranking, write the results, say what to type next; returns the exit code.
 

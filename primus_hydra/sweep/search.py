@@ -1,5 +1,6 @@
 """Search instead of a grid: Hydra's Optuna sweeper, with our objectives and a study that survives a kill."""
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,15 +11,21 @@ from hydra.core.override_parser.types import RangeSweep
 from hydra.types import HydraContext, TaskFunction
 from hydra_plugins.hydra_optuna_sweeper._impl import OptunaSweeperImpl
 from omegaconf import DictConfig
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import Trial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
-from primus_hydra.errors import Problem, SweepRefused
+from primus_hydra.errors import ConfigError, Problem, SweepRefused
 from primus_hydra.grammar import try_parse
 from primus_hydra.hydra_job import choose_sweep_dir
 from primus_hydra.objective import choose_objective
+from primus_hydra.sweep.launch import SweepEnded, hold_sweep
 from primus_hydra.tell import tell
+from primus_hydra.worker import EXIT_NOT_STARTED
 
 _DATABASE = "search.db"
+_NONE_COMPLETED = ("No trials are completed yet.", "Record does not exist.")
+_ANOTHER_SPACE = ("dynamic value space", "different distribution")
+"""What Optuna 2.10 says when a study has seen other values of a parameter."""
 _INTERRUPTED = "interrupted"
 """Mark of a trial whose start died: it has no result and counts for nothing."""
 
@@ -43,37 +50,69 @@ def search(
         arguments: its overrides.
 
     Raises:
-        SweepRefused: the study in the folder searches another space, or by other objectives.
+        SweepRefused: the study in the folder searches another space or by other objectives, its database cannot be
+            used, or a grid was given.
+        SweepEnded: nothing could be started, or the sweep was stopped.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    logging.getLogger(OptunaSweeperImpl.__module__).setLevel(logging.CRITICAL)  # the sweep's table tells failures
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-    folder = choose_sweep_dir(config)
-    directions = list(_list_directions(config))
-    study = _open_study(settings, folder, directions)
-    told, interrupted = _sort_trials(study)
-    _take_up(study, interrupted)
-    sweeper = OptunaSweeperImpl(
-        sampler=settings["sampler"],
-        direction=directions,
-        storage=_storage(settings, folder),
-        study_name=settings["study_name"],
-        n_trials=max(0, settings["n_trials"] - len(told)),
-        n_jobs=config.sweep.max_parallel,
-        max_failure_rate=1.0,
-        search_space=None,
-        custom_search_space=settings["custom_search_space"],
-        params=settings["params"],
-    )
-    sweeper.setup(hydra_context=context, task_function=task_function, config=config)
-    sweeper.job_idx = len(told)
-    if told:
-        tell(f"Study {study.study_name}: {len(told)} of {settings['n_trials']} trials are told already.")
+    folder, directions = _choose_folder(config), list(_list_directions(config))
+    _refuse_grid(config)
+    hold_sweep(folder)
+    database = folder / _DATABASE
+    is_new = not database.exists()
     try:
+        study = _open_study(settings, folder, directions)
+        told = _take_up_interrupted(study)
+        sweeper = OptunaSweeperImpl(
+            sampler=settings["sampler"],
+            direction=directions,
+            storage=_storage(settings, folder),
+            study_name=settings["study_name"],
+            n_trials=max(0, settings["n_trials"] - told),
+            n_jobs=config.sweep.max_parallel,
+            max_failure_rate=1.0,
+            search_space=None,
+            custom_search_space=settings["custom_search_space"],
+            params=settings["params"],
+        )
+        sweeper.setup(hydra_context=context, task_function=task_function, config=config)
+        sweeper.job_idx = told
+        if told:
+            tell(f"Study {study.study_name}: {told} of {settings['n_trials']} trials are told already.")
         sweeper.sweep(list(map(_end_ranges_where_hydra_does, arguments)))
+    except (optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
+        what = f"The study's database {database} cannot be used: {str(error).splitlines()[0]}"
+        raise SweepRefused(
+            [Problem(what=what, fix="What ran is in the run folders; free the file or its disk.")]
+        ) from error
     except ValueError as error:
-        if all(trial.state is not TrialState.COMPLETE for trial in study.get_trials()) and not _is_refusal(error):
+        if str(error) in _NONE_COMPLETED:
             return  # Optuna has no best trial to name; the sweep's table says why each one failed
-        raise SweepRefused([_explain(error, folder)]) from error
+        if not any(words in str(error) for words in _ANOTHER_SPACE):
+            raise
+        what = f"Optuna refuses to go on with the study in {folder}: {error}"
+        fix = "A study keeps the values it began with: take another sweep.dir, or search the same values."
+        raise SweepRefused([Problem(what=what, fix=fix)]) from error
+    except SweepEnded as ended:
+        if is_new and ended.code == EXIT_NOT_STARTED:
+            database.unlink(missing_ok=True)  # no trial ran: a corrected command is a new study
+        raise
+
+
+def _refuse_grid(config: DictConfig) -> None:
+    given = [f"sweep.{name}" for name in ("grid", "zip", "points") if config.sweep[name]]
+    if given:
+        what = f"{' and '.join(given)} would be ignored: Optuna searches what the command line gives several values to."
+        raise SweepRefused([Problem(what=what, fix="Leave hydra/sweeper=optuna out, or type the values.")])
+
+
+def _choose_folder(config: DictConfig) -> Path:
+    try:
+        return choose_sweep_dir(config)
+    except ConfigError as error:
+        raise SweepRefused(error.problems) from error
 
 
 def _list_directions(config: DictConfig) -> Iterator[str]:
@@ -97,20 +136,21 @@ def _open_study(settings: Mapping[str, Any], folder: Path, directions: Sequence[
         raise SweepRefused([Problem(what=what, fix=fix)]) from error
 
 
-def _sort_trials(study: optuna.Study) -> tuple[list[FrozenTrial], list[FrozenTrial]]:
-    """Trials that have their result, a failure included; trials that an earlier start left in flight."""
+def _take_up_interrupted(study: optuna.Study) -> int:
+    """Let the next trials have the parameters of those that an earlier start left in flight.
+
+    Optuna cannot go on with such a trial itself.
+
+    Returns:
+        The number of trials that have their result, a failure included.
+    """
     trials = study.get_trials(deepcopy=False)
-    told = [trial for trial in trials if trial.state.is_finished() and _INTERRUPTED not in trial.user_attrs]
-    return told, [trial for trial in trials if trial.state is TrialState.RUNNING]
-
-
-def _take_up(study: optuna.Study, interrupted: Sequence[FrozenTrial]) -> None:
-    """Let the next trials have the parameters of those that were in flight; Optuna cannot go on with a trial itself."""
-    for trial in interrupted:
+    for trial in (trial for trial in trials if trial.state is TrialState.RUNNING):
         Trial(study, trial._trial_id).set_user_attr(_INTERRUPTED, True)
         study.tell(trial.number, state=TrialState.FAIL)
         if trial.params:
             study.enqueue_trial(trial.params)
+    return sum(trial.state.is_finished() and _INTERRUPTED not in trial.user_attrs for trial in trials)
 
 
 def _end_ranges_where_hydra_does(text: str) -> str:
@@ -121,14 +161,3 @@ def _end_ranges_where_hydra_does(text: str) -> str:
         return text
     last = list(value.range())[-1]
     return f"{override.get_key_element()}=range({value.start},{last},{value.step})"
-
-
-def _is_refusal(error: ValueError) -> bool:
-    return "value space" in str(error) or "distribution" in str(error)
-
-
-def _explain(error: ValueError, folder: Path) -> Problem:
-    return Problem(
-        what=f"Optuna refuses to go on with the study in {folder}: {error}",
-        fix="A study keeps the values it began with: take another sweep.dir, or search the same values.",
-    )
