@@ -2,6 +2,9 @@
 
 import sys
 
-from primus_hydra.cli import main
+try:
+    from primus_hydra.cli import main
+except KeyboardInterrupt:  # while loading, before the program listens to signals itself
+    sys.exit(130)
 
 sys.exit(main())

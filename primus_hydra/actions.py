@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from primus_hydra import worker
 from primus_hydra.destination import mark_checkpoints
@@ -17,6 +17,7 @@ from primus_hydra.explain import explain_environment, explain_lines
 from primus_hydra.export import complete_keys, write_run_folder
 from primus_hydra.points import Plan, Point
 from primus_hydra.progress import Voice
+from primus_hydra.report.digits import format_count
 from primus_hydra.report.run_table import run_table
 from primus_hydra.runs import RunFolder, RunFolderError
 from primus_hydra.schema import Action
@@ -38,12 +39,6 @@ def perform(points: Sequence[Point]) -> int:
     return perform_plan(point.plan)
 
 
-def show(console: Console, table: RenderableType) -> None:
-    """Print a table; nothing happens where nobody can read it any more."""
-    with Voice(console).attempt():
-        console.print(table)
-
-
 def warn(warnings: Iterable[Problem]) -> None:
     """Tell what is suspicious and stops nothing."""
     if text := format_problems(warnings):
@@ -56,7 +51,7 @@ def _summarise(plan: Plan) -> str:
     model = plan.choices.get("model") if plan.keys.get("model_name") in (None, "default") else plan.keys["model_name"]
     size = "global batch not known" if batch.num_sequences is None else f"global batch {batch.num_sequences} sequences"
     tokens = "" if batch.num_tokens is None else f" = {batch.num_tokens:,} tokens a step"
-    devices = "1 device" if batch.num_devices == 1 else f"{batch.num_devices or 'an unknown number of'} devices"
+    devices = format_count(batch.num_devices, "device") if batch.num_devices else "an unknown number of devices"
     return f"{model} on {platform.name}, {devices}: {size}{tokens}"
 
 
@@ -80,7 +75,7 @@ def _train(plan: Plan) -> int:
     tell(_summarise(plan))
     code = _write(plan, done=f"Run folder: {plan.folder.path}") or _execute(plan, console)
     if code != EXIT_CONFIG:
-        show(console, run_table(plan.folder.read_record()))
+        Voice(console).show(run_table(plan.folder.read_record()))
         tell(f"Run folder: {plan.folder.path}")
     return code
 

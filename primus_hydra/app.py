@@ -107,7 +107,9 @@ def launch(
         found = dict.fromkeys(problem for point in composed for problem in point.problems)
         raise SweepRefused([*session.command_line_problems, *found])
     session.launched = True
-    outcomes = launch_points(composed, is_search=master.hydra.runtime.choices["hydra/sweeper"] not in _GRIDS)
+    is_search = master.hydra.runtime.choices["hydra/sweeper"] not in _GRIDS
+    num_trials = OmegaConf.select(master, "hydra.sweeper.n_trials") if is_search else None
+    outcomes = launch_points(composed, is_search=is_search, num_trials=num_trials)
     return [_return(list(overrides), outcome) for overrides, outcome in zip(job_overrides, outcomes, strict=True)]
 
 

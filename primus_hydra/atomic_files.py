@@ -19,17 +19,12 @@ def format_json(data: Mapping[str, Any]) -> str:
 
 def write_json_atomic(path: Path, data: Mapping[str, Any]) -> None:
     """Write a JSON file whole or not at all, see `format_json`."""
-    write_text_atomic(path, format_json(data))
+    write_atomic(path, format_json(data))
 
 
-def write_text_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder."""
-    write_in_order([(path, text)], staging=path.parent)
-
-
-def write_bytes_atomic(path: Path, data: bytes) -> None:
-    """The same for a file that is no text."""
-    write_in_order([(path, data)], staging=path.parent)
+    write_in_order([(path, content)], staging=path.parent)
 
 
 def write_in_order(files: Sequence[tuple[Path, str | bytes]], *, staging: Path) -> None:
@@ -47,10 +42,10 @@ def write_in_order(files: Sequence[tuple[Path, str | bytes]], *, staging: Path) 
     """
     staged: list[tuple[Path, Path]] = []
     try:
-        for path, text in files:
+        for path, content in files:
             staged.append((staging / f".{path.name}.{secrets.token_hex(4)}.tmp", path))
             with staged[-1][0].open("xb") as stream:
-                stream.write(text.encode() if isinstance(text, str) else text)
+                stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
         for temporary, path in staged:

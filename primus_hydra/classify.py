@@ -130,9 +130,16 @@ def _classify_failure(outcome: Outcome) -> tuple[Failure, str]:
     if number is not None:
         return "crash", f"Ended by {signal_name(number)} {_after_step(outcome.records)}."
     if code != 0:
-        exception = find_exception(outcome.tail)
-        return "crash", f"Exit code {code} {_after_step(outcome.records)}{': ' + exception if exception else '.'}"
+        return "crash", f"Exit code {code} {_after_step(outcome.records)}{_describe_last_words(outcome)}"
     return _classify_silent_end(outcome)
+
+
+def _describe_last_words(outcome: Outcome) -> str:
+    """How the sentence about an exit code goes on: with the exception, or with the last line that may tell more."""
+    if exception := find_exception(outcome.tail):
+        return f": {exception}"
+    lines = find_error_lines(outcome.tail)
+    return f". Its last words: {lines[-1]}" if lines else "."
 
 
 def _describe_config_error(outcome: Outcome) -> str:

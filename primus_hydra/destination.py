@@ -19,6 +19,7 @@ LENGTH_KEYS = frozenset(
     {"steps", "checkpoint_period", "log_period", "profiler", "skip_first_n_steps_for_profiler", "profiler_steps"}
 )
 """Keys that may differ when a run continues from its checkpoint: how long it runs and what it reports."""
+_OTHER_PLACE = "Choose another place with run.dir=DIR (for a sweep, sweep.dir=DIR)."
 _SCHEDULE = "learning_rate_schedule_steps"
 
 
@@ -27,21 +28,18 @@ def check_run_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
     try:
         return _check_folder(folder, identity)
     except OSError as error:
-        return [
-            Problem(what=f"The run folder {folder.path} cannot be used: {error.strerror}.", fix="Choose run.dir=DIR.")
-        ]
+        return [Problem(what=f"The run folder {folder.path} cannot be used: {error.strerror}.", fix=_OTHER_PLACE)]
 
 
 def _check_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
     path = folder.path
     if path.exists() and not path.is_dir():
         return [Problem(what=f"run.dir={path} is a file.", fix="Name a folder that does not exist yet.")]
-    existing = next(parent for parent in (path, *path.parents) if parent.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+    if existing := _find_obstacle(path):
         return [
             Problem(
                 what=f"The run folder {path} cannot be made: there is no permission to write in {existing}.",
-                fix="Choose another place with run.dir=DIR.",
+                fix=_OTHER_PLACE,
             )
         ]
     if not path.exists() or set(path.iterdir()) <= {folder.lock_file, *list_half_written(path)}:
@@ -50,7 +48,7 @@ def _check_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
         return [
             Problem(
                 what=f"The folder {path} is not empty and is not a run folder.",
-                fix="Choose a folder that does not exist yet with run.dir=DIR.",
+                fix="Choose a folder that does not exist yet with run.dir=DIR (for a sweep, sweep.dir=DIR).",
             )
         ]
     with contextlib.suppress(RecordError):
@@ -62,6 +60,25 @@ def _check_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
         what=f"The run folder {path}",
         fix="Choose another folder with run.dir=DIR (for a sweep, sweep.dir=DIR), or remove this one.",
     )
+
+
+def check_sweep_folder(path: Path) -> list[Problem]:
+    """Refuse a folder that no run of a sweep can be written in."""
+    try:
+        existing = _find_obstacle(path)
+    except OSError:  # each point tells what is wrong with such a name
+        return []
+    if existing is None:
+        return []
+    why = f"there is no permission to write in {existing}" if existing.is_dir() else f"{existing} is a file"
+    what = f"The sweep folder {path} cannot be written: {why}."
+    return [Problem(what=what, fix="Choose another place with sweep.dir=DIR.")]
+
+
+def _find_obstacle(path: Path) -> Path | None:
+    """What is there of a path, if no folder can be made or filled in it."""
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    return None if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK) else existing
 
 
 def check_output_directory(keys: Mapping[str, Any]) -> list[Problem]:
@@ -82,7 +99,7 @@ def check_checkpoints(keys: Mapping[str, Any], identity: Identity, accept: Set[s
     (`gs://...`) are not looked into.
     """
     directory = checkpoint_owner(keys)
-    if directory is None or not any((directory / "checkpoints").glob("[0-9]*")):
+    if directory is None or not has_checkpoint(keys):
         return []
     fix = f"Use another run_name or base_output_directory, or remove {directory}."
     if not (directory / MARKER).exists():
@@ -95,6 +112,12 @@ def check_checkpoints(keys: Mapping[str, Any], identity: Identity, accept: Set[s
             )
         ]
     return _compare_with(directory / MARKER, _keys_of(identity), what=f"The checkpoint in {directory}", fix=fix)
+
+
+def has_checkpoint(keys: Mapping[str, Any]) -> bool:
+    """Whether MaxText would continue from a checkpoint on this machine."""
+    directory = checkpoint_owner(keys)
+    return directory is not None and any((directory / "checkpoints").glob("[0-9]*"))
 
 
 def mark_checkpoints(keys: Mapping[str, Any], record: Mapping[str, Any]) -> None:

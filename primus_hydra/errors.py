@@ -62,7 +62,16 @@ def format_problems(problems: Iterable[Problem]) -> str:
     return "\n".join(f"- {format_problem(problem)}" for problem in problems)
 
 
+def distinct_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems that say the same to a person once, whatever their evidence and origin: the first of them."""
+    found: dict[tuple[str, ...], Problem] = {}
+    for problem in problems:
+        found.setdefault((problem.what, problem.allowed, problem.fix, problem.severity), problem)
+    return list(found.values())
+
+
 def format_refusal(problems: Sequence[Problem]) -> str:
     """What a person reads when nothing was started."""
+    problems = distinct_problems(problems)
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     return f"Nothing was started: {count}.\n{format_problems(problems)}"

@@ -1,7 +1,8 @@
 """From Hydra's nested configuration to MaxText's flat keys beside our own settings."""
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def flatten(config: DictConfig, origins: Mapping[str, Origin], typed_in: Path) -
     settings, found = _read_settings(config, origins)
     if settings is None:
         raise ConfigError([*problems, *found])
+    settings = replace(settings, run=replace(settings.run, trainer=_find_files(settings.run.trainer, typed_in)))
     return Composition(keys=keys, private=private, settings=settings, origins=origins), [*problems, *found]
 
 
@@ -156,6 +158,21 @@ def _explain_missing(namespace: str, keys: Iterable[str], origins: Mapping[str, 
         )
         for key in keys
     ]
+
+
+def _find_files(trainer: list[str] | None, typed_in: Path) -> list[str] | None:
+    """The trainer's words with those that name a file where the command was typed as absolute paths.
+
+    A program without a folder is looked for in PATH, as in a shell.
+    """
+    return trainer and [
+        absolute_path(word, typed_in) if (index or "/" in word) and _is_file(typed_in / word) else word
+        for index, word in enumerate(trainer)
+    ]
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - a word may be a whole program, too long for a path
 
 
 def _make_absolute(value: Any, key: Key, typed_in: Path) -> Any:

@@ -4,7 +4,7 @@ import copy
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ _NOT_THE_POINT = re.compile(r"(sweep|hydra|explain|run(?!\.trainer))\.|hydra/|ac
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class HydraJob:
     """One configuration as Hydra composed it."""
 
     config: DictConfig
@@ -52,7 +52,7 @@ class Job:
         return tuple(text.lstrip("+") for text in self.overrides)
 
 
-def read_job(config: DictConfig) -> Job:
+def read_job(config: DictConfig) -> HydraJob:
     """The job that Hydra runs at this moment, from inside its task function.
 
     Args:
@@ -62,7 +62,7 @@ def read_job(config: DictConfig) -> Job:
     overrides = list_overrides(hydra.overrides.task)
     choices = task_choices(hydra.runtime.choices)
     loader = GlobalHydra.instance().config_loader()
-    return Job(
+    return HydraJob(
         config=config,
         overrides=tuple(overrides),
         choices=choices,
@@ -93,7 +93,12 @@ def announce_sweep(overrides: Iterable[str]) -> None:
     os.environ[_SWEEP_VARIABLE] = json.dumps({"dir": str(folder), "shared": shared})
 
 
-def choose_run_dir(job: Job) -> Path:
+def shared_names() -> frozenset[str]:
+    """Names of the overrides that give one value to the whole sweep."""
+    return frozenset(_announced()["shared"])
+
+
+def choose_run_dir(job: HydraJob) -> Path:
     """Absolute path of the run folder: the one that was asked for, or a unique one.
 
     Raises:
@@ -101,7 +106,7 @@ def choose_run_dir(job: Job) -> Path:
     """
     if job.number is None:
         return _absolute(_chosen_folder(job.config, "run.dir") or default_run_dir(job.typed, datetime.now()))
-    differing = _what_differs(job, _announced()["shared"])
+    differing = _what_differs(job, shared_names())
     return sweep_point_dir(choose_sweep_dir(job.config), job.number, differing)
 
 
@@ -140,7 +145,7 @@ def _chosen_folder(config: DictConfig, name: str) -> Path | None:
     return folder
 
 
-def _what_differs(job: Job, shared: Sequence[str]) -> list[str]:
+def _what_differs(job: HydraJob, shared: Collection[str]) -> list[str]:
     """Overrides that tell this point from the sweep's others; all that describe it where none does."""
     differing = [text for text in job.typed if typed_name(text) not in shared]
     return differing or [text for text in job.typed if not _NOT_THE_POINT.match(text)]

@@ -13,7 +13,10 @@ Identity = dict[str, Any]
 """Name as it is typed on the command line (`steps`, `platform.env.NVTE_FUSED_ATTN`,
 `platform.xla_flags.xla_gpu_autotune_level`, `run.trainer`) -> value in plain JSON types."""
 
-_OUTPUT_KEYS = "run_name base_output_directory metrics_file checkpoint_dir metrics_dir tensorboard_dir"
+OUTPUT_KEYS = frozenset(
+    {"run_name", "base_output_directory", "metrics_file", "checkpoint_dir", "metrics_dir", "tensorboard_dir"}
+)
+"""MaxText keys that say where a run writes and what it is called."""
 _REPORTING_KEYS = """
     log_period log_config enable_tensorboard gcs_metrics save_config_to_gcs enable_checkpoint_cloud_logger
     enable_wandb wandb_project_name wandb_run_name managed_mldiagnostics_dir
@@ -22,7 +25,7 @@ _REPORTING_KEYS = """
 # The compile cache changes when the first step comes, not what it computes.
 # A credential must neither be hashed nor decide anything.
 _OTHER_KEYS = "jax_cache_dir hf_access_token"
-IDENTITY_FREE_KEYS = frozenset(f"{_OUTPUT_KEYS} {_REPORTING_KEYS} {_OTHER_KEYS}".split())
+IDENTITY_FREE_KEYS = OUTPUT_KEYS.union(_REPORTING_KEYS.split(), _OTHER_KEYS.split())
 """MaxText keys that do not change what is trained (places, reporting)."""
 
 # Folders of caches and log files, and the level of a log that slows nothing down. MAXTEXT_ASSETS_ROOT is where this

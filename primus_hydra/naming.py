@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from primus_hydra.grammar import try_parse, write_value
 from primus_hydra.redaction import is_secret_name
 
 _MAX_SLUG_LENGTH = 80
@@ -46,9 +47,21 @@ def default_sweep_dir(now: datetime) -> Path:
 
 
 def sweep_point_dir(sweep_dir: Path, number: int, overrides: Sequence[str]) -> Path:
-    """The folder of one point of a sweep: its number, what differs, and a hash of the overrides."""
-    digest = hashlib.sha256("\0".join(overrides).encode()).hexdigest()[:8]
-    return sweep_dir / f"{number:04d}-{make_slug(overrides)}-{digest}"
+    """The folder of one point of a sweep: its number, what differs, and a hash of the overrides.
+
+    However a value is quoted or spelt, the folder is the same.
+    """
+    spelt = [_spell(text) for text in overrides]
+    digest = hashlib.sha256("\0".join(spelt).encode()).hexdigest()[:8]
+    return sweep_dir / f"{number:04d}-{make_slug(spelt)}-{digest}"
+
+
+def _spell(text: str) -> str:
+    """An override in the one spelling that says what Hydra reads from it; what Hydra cannot read stays as it is."""
+    override = try_parse(text)
+    if override is None or override.is_delete() or override.is_sweep_override():
+        return text
+    return f"{override.get_key_element()}={write_value(override.value())}"
 
 
 def repeat_dir(point_dir: Path, repeat: int) -> Path:

@@ -19,6 +19,11 @@ class Objective:
     """The figure varies within a run as this power of the step time: 1 for the time itself, -1 for a speed; 0: it is
     one number of the whole run, without a spread."""
 
+    @property
+    def direction(self) -> str:
+        """`maximize` or `minimize`."""
+        return "maximize" if self.maximize else "minimize"
+
 
 OBJECTIVES = {
     objective.name: objective
@@ -79,3 +84,18 @@ def read_figure(result: Mapping[str, Any], objective: Objective) -> float | None
     if objective.step_time_power and (value <= 0 or result.get("too_few_steps")):
         return None
     return None if value < 0 and objective.name != "final_loss" else float(value)
+
+
+def format_figure(value: float, objective: Objective) -> str:
+    """A value as a table shows it, without its unit: `31,018`, `0.5123`."""
+    if objective.name == "final_loss":
+        return f"{value:.4f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def describe_figure(value: float, objective: Objective) -> str:
+    """A value with its unit: `31,018 tokens/s/device`, `step time 0.5123 s`."""
+    number, (title, comma, unit) = format_figure(value, objective), objective.title.partition(", ")
+    if comma:
+        return f"{title} {number} {unit}"
+    return f"{number} {title}" if "/" in title else f"{title} {number}"

@@ -5,7 +5,6 @@ Hydra demands `+` for a key that no preset mentions, turns `run_name=2024_01_01`
 text-typed keys are quoted so that the text which was typed is the text that arrives.
 """
 
-import dataclasses
 import difflib
 import re
 from dataclasses import dataclass, replace
@@ -25,11 +24,11 @@ from primus_hydra.grammar import (
 from primus_hydra.maxtext.keys import Key, load_keys
 from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.paths import list_choices, list_groups
-from primus_hydra.schema import PRIVATE_KEYS, Settings
-from primus_hydra.setting_types import check_setting, list_settings
+from primus_hydra.schema import PRIVATE_KEYS
+from primus_hydra.setting_types import NAMESPACES, check_setting, list_settings
 
 COMMAND_LINE = "command line"
-_NAMESPACES = tuple(field.name for field in dataclasses.fields(Settings))
+_NAMESPACES = ("action", *NAMESPACES)
 _OPTIONAL_GROUPS = ("data", "precision", "experiment", "sweep")
 _NOT_PER_POINT = ("sweep", "hydra", "action", "explain")
 _OBJECTIVE = "sweep.objective"

@@ -9,18 +9,18 @@ from primus_hydra.environment import Environment, layer_environment
 from primus_hydra.errors import ConfigError, Problem
 from primus_hydra.export import complete_keys
 from primus_hydra.flatten import Composition, flatten
-from primus_hydra.hydra_job import Job, choose_run_dir
+from primus_hydra.hydra_job import HydraJob, choose_run_dir
 from primus_hydra.layers import read_image_environment
 from primus_hydra.maxtext.keys import package_dir
 from primus_hydra.maxtext.model_files import load_defaults, load_model_keys
 from primus_hydra.mesh import plan_mesh
-from primus_hydra.origins import Origin
+from primus_hydra.origins import COMMAND_LINE, Origin
 from primus_hydra.points import Batch, Plan, Point
 from primus_hydra.preflight import check_plan
 from primus_hydra.runs import RunFolder
 
 
-def plan_point(job: Job) -> Point:
+def plan_point(job: HydraJob) -> Point:
     """A plan for what Hydra composed, or all that is wrong with it; nothing is written."""
     folder = RunFolder(Path.cwd())
     plan: Plan | None = None
@@ -33,7 +33,7 @@ def plan_point(job: Job) -> Point:
     return Point(number=job.number, overrides=job.typed, folder=folder, plan=plan, problems=problems)
 
 
-def _make_plan(job: Job, folder: RunFolder) -> Plan:
+def _make_plan(job: HydraJob, folder: RunFolder) -> Plan:
     composition, problems = flatten(job.config, job.origins, Path.cwd())
     keys, key_origins = complete_keys(composition, folder)
     effective = {**load_defaults(), **load_model_keys(str(keys.get("model_name", "default"))), **keys}
@@ -58,14 +58,20 @@ def _make_plan(job: Job, folder: RunFolder) -> Plan:
     )
 
 
-def _check_sweep_settings(composition: Composition, job: Job) -> Iterator[Problem]:
+def _check_sweep_settings(composition: Composition, job: HydraJob) -> Iterator[Problem]:
     """Settings of a sweep that come to nothing."""
     sweep, origins = composition.settings.sweep, job.origins
     if sweep.resume is not None:
         what = "sweep.resume is read from the command line only."
         yield Problem(what=what, fix="Remove it here.", origin=str(origins.get("sweep.resume", "")))
+    if job.number is not None:
+        return
+    typed = [name for name, origin in origins.items() if name.startswith("sweep.") and origin.layer == COMMAND_LINE]
+    if typed:
+        what = f"Nothing comes of {' and '.join(typed)} in a single run."
+        yield Problem(what=what, fix="Add --multirun, or leave it out.", origin=COMMAND_LINE, severity="warn")
     asked = {"sweep.grid": sweep.grid, "sweep.zip": sweep.zip, "sweep.points": sweep.points}
-    if job.number is None and (names := [name for name, value in asked.items() if value]):
+    if names := [name for name, value in asked.items() if value and name not in typed]:
         yield Problem(
             what=f"This is one run, without the values that {' and '.join(names)} would try.",
             fix="Add --multirun to run the points.",

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
@@ -42,6 +42,11 @@ class Voice:
                 # Laying out what needs no layout is hundreds of times slower, and the trainer waits for us.
                 self.console.file.write(f"{text}\n")
                 self.console.file.flush()
+
+    def show(self, drawing: RenderableType) -> None:
+        """Print a table or whatever else rich draws."""
+        with self.attempt():
+            self.console.print(drawing)
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
@@ -149,7 +154,7 @@ class RunProgress:
     def _eta(self, latest: StepRecord) -> str:
         """Time left, from the median of the last steps."""
         times = sorted(record.step_time_s for record in self._window if record.step_time_s)
-        if self._total is None or not times:
+        if self._total is None or len(times) < 2:  # the first step compiles
             return ""
         return f"ETA {format_duration(max(0, self._total - latest.step - 1) * times[len(times) // 2])}"
 

@@ -100,10 +100,6 @@ class RunFolder:
         """Room kept on the disk while the run lasts, so that its end can be recorded on a full disk."""
         return self.path / ".reserve"
 
-    def metrics_of_rank(self, rank: int) -> Path:
-        """MaxText's metrics file of one process; every process writes its own."""
-        return self.metrics_jsonl if rank == 0 else self.path / f"metrics.{rank}.jsonl"
-
     def read_record(self) -> Record:
         """Read run.json.
 

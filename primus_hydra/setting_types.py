@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from primus_hydra.errors import Problem
+from primus_hydra.grammar import write_value
 from primus_hydra.objective import OBJECTIVES
 from primus_hydra.schema import Settings
 
@@ -70,9 +71,9 @@ def check_setting(name: str, value: Any, origin: str) -> Problem | None:
         origin: where it was set.
     """
     expected = list_settings()[name]
-    choices = _CHOICES.get(name) or ([member.name for member in expected] if _is_enum(expected) else None)
+    choices = _CHOICES.get(name) or _list_members(expected)
     if choices:
-        value = value.name if isinstance(value, Enum) else value
+        value = value.name if isinstance(value, Enum) else "null" if value is None else value
         allowed = "" if value in choices else f"Allowed: {', '.join(choices)}."
     else:
         allowed = "" if any(_fits(value, kind) for kind in _members(expected)) else _describe(expected)
@@ -86,7 +87,15 @@ def check_setting(name: str, value: Any, origin: str) -> Problem | None:
         return None
     takes_list = list in [get_origin(kind) for kind in _members(expected)] and isinstance(value, str)
     fix = f"Write {name}=[{value}]." if takes_list else ""
-    return Problem(what=f"{name}={value} is not a value for this setting.", allowed=allowed, fix=fix, origin=origin)
+    what = f"{name}={_spell(value)} is not a value for this setting."
+    return Problem(what=what, allowed=allowed, fix=fix, origin=origin)
+
+
+def _spell(value: Any) -> str:
+    """As a person types it: a list of one text may be written without its brackets."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return value[0]
+    return write_value(value) if isinstance(value, list) else str(value)
 
 
 def check_settings(settings: Settings, origins: dict[str, str]) -> Iterator[Problem]:
@@ -99,8 +108,11 @@ def check_settings(settings: Settings, origins: dict[str, str]) -> Iterator[Prob
             yield problem
 
 
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Enum)
+def _list_members(expected: Any) -> list[str]:
+    """The values of an enumeration, perhaps an optional one; empty for any other type."""
+    kinds = _members(expected)
+    names = [member.name for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum) for member in kind]
+    return [*names, "null"] if names and NoneType in kinds else names
 
 
 def _members(expected: Any) -> tuple[Any, ...]:

@@ -56,7 +56,6 @@ def make_run(name: str, tokens: float | None = 1000.0, *, repeat: int = 1, sprea
         "versions": {},
         "result": make_result(tokens, spread=spread, **figures),
         "command": "",
-        "is_foreign": False,
         "step_files": (),
     }
     return Run(**{**values, **changes})

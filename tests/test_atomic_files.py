@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from primus_hydra.atomic_files import list_half_written, write_in_order, write_json_atomic, write_text_atomic
+from primus_hydra.atomic_files import list_half_written, write_atomic, write_in_order, write_json_atomic
 
 
 def test_numbers_that_json_does_not_have_become_null(tmp_path: Path) -> None:
@@ -17,15 +17,15 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path: Path) -> None:
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    write_text_atomic(tmp_path / "x", "old")
+    write_atomic(tmp_path / "x", "old")
     with pytest.raises(UnicodeEncodeError):
-        write_text_atomic(tmp_path / "x", "\ud800")
+        write_atomic(tmp_path / "x", "\ud800")
     assert (tmp_path / "x").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_a_written_file_has_the_users_usual_permissions(tmp_path: Path) -> None:
-    write_text_atomic(tmp_path / "x", "new")
+    write_atomic(tmp_path / "x", "new")
     (tmp_path / "y").touch()
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "y").stat().st_mode
 
@@ -54,9 +54,9 @@ def test_what_a_killed_writer_left_is_recognised(tmp_path: Path) -> None:
     code = """
 import os, signal, sys
 from pathlib import Path
-from primus_hydra.atomic_files import write_text_atomic
+from primus_hydra.atomic_files import write_atomic
 sys.addaudithook(lambda event, _: event == "os.rename" and os.kill(os.getpid(), signal.SIGKILL))
-write_text_atomic(Path(sys.argv[1]) / "run.json", "{}")
+write_atomic(Path(sys.argv[1]) / "run.json", "{}")
 """
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == -9
     (left,) = tmp_path.iterdir()

@@ -104,6 +104,16 @@ def test_unfilled_values_are_listed_together(run_cli: RunCli, tmp_path: Path) ->
     assert "hf_path has to be filled in" in done.err
 
 
+def test_an_interpolation_that_fails_beside_unfilled_values_is_explained(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "platform").mkdir()
+    preset = "# @package _global_\nplatform:\n  env: {NCCL_DEBUG: '${nope}'}\n"
+    (tmp_path / "platform" / "mine.yaml").write_text(preset, encoding="utf-8")
+    done = run_cli("--config-dir", str(tmp_path), "platform=mine", "model=tiny")
+    assert done.code == 2
+    assert "The settings under platform cannot be read: Interpolation key 'nope' not found" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_paths_start_where_the_command_was_typed(run_cli: RunCli, tmp_path: Path) -> None:
     keys = _export(
         run_cli, tmp_path / "run", "model=tiny", "base_output_directory=./my output", "enable_checkpointing=true"
@@ -306,6 +316,13 @@ def test_interpolations_that_fail_and_odd_folders_are_explained(run_cli: RunCli,
         assert done.code == 2, typed
         assert "Nothing was started" in done.err, typed
         assert "Traceback" not in done.err, typed
+
+
+def test_an_interpolation_that_fails_in_every_point_of_a_sweep_is_explained(run_cli: RunCli) -> None:
+    done = run_cli("--multirun", "model=tiny", "steps=1,2", "run.trainer=[python,'x ${nope}.py']")
+    assert done.code == 2
+    assert "The settings under run cannot be read: Interpolation key 'nope' not found" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_text_that_looks_like_an_interpolation_stays_text(run_cli: RunCli, tmp_path: Path) -> None:

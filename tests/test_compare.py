@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from primus_hydra.compare import NothingToCompareError, compare, main
-from tests.report_runs import write_log, write_run
+from primus_hydra.compare import main
+from primus_hydra.report.comparison import NothingToCompareError, compare
+from primus_hydra.report.comparison_table import describe_verdict
+from tests.report_runs import metrics_line, write_log, write_run
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -77,6 +79,82 @@ def test_a_foreign_run_can_be_compared(two_runs: tuple[Path, Path], tmp_path: Pa
     assert (comparison.runs[1].state, comparison.figures[0].ratio) == ("foreign", 2)
 
 
+def test_of_a_foreign_run_the_configuration_is_not_known_and_no_difference_is_made_up(
+    two_runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log(tmp_path / "theirs" / "train.log", [0.5] * 8)
+    assert main([str(two_runs[0]), str(tmp_path / "theirs")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The configuration of B is not known (it was run without primus_hydra)" in shown
+    assert "remat_policy" not in shown
+    assert "No key, variable, flag or version differs." not in shown
+
+
+def test_a_plan_that_was_run_without_us_has_its_planned_configuration(
+    two_runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    composed = {"remat_policy": {"value": "minimal"}, "steps": {"value": 8}}
+    folder = write_run(tmp_path, "c", state="planned", attempt=0, result=None, composed=composed)
+    (folder / "metrics.jsonl").write_text("".join(metrics_line(step, 0.5) for step in range(8)), encoding="utf-8")
+    assert main([str(two_runs[0]), str(folder)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "B was run without primus_hydra: its configuration is what was planned." in shown
+    assert "minimal" in shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"tokens": 1005}, "A and B cannot be told apart by tokens/s/device (intervals overlap)."),
+        ({"tokens": 1000}, "A and B cannot be told apart by tokens/s/device (figures are equal)."),
+        (
+            {"tokens": 580},
+            "B is clearly slower (tokens/s/device): 0.58x of A. One run each: drift between runs is not covered.",
+        ),
+        (
+            {"tokens": 1500},
+            "B is clearly faster (tokens/s/device): 1.50x of A. One run each: drift between runs is not covered.",
+        ),
+        ({"tokens": 1500, "state": "failed"}, "No verdict: B has no score."),
+    ],
+)
+def test_the_verdict_says_what_the_figures_can_tell(tmp_path: Path, changes: dict[str, Any], verdict: str) -> None:
+    a, b = write_run(tmp_path, "a", 1000), write_run(tmp_path, "b", **changes)
+    assert describe_verdict(compare(a, b)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("objective", "figures", "verdict"),
+    [
+        ("step_time_s", {"step_time_s": {"median": 2.0, "p25": 2.0, "p75": 2.0}}, "B is clearly slower (step time, s)"),
+        ("final_loss", {"final_loss": 3.0}, "B's final loss is 0.75x that of A. One run each: nothing tells whether"),
+    ],
+)
+def test_the_verdict_is_about_the_objective_of_the_first(
+    tmp_path: Path, objective: str, figures: dict[str, Any], verdict: str
+) -> None:
+    settings = {"sweep": {"objective": [objective]}}
+    a, b = write_run(tmp_path, "a", settings=settings), write_run(tmp_path, "b", **figures)
+    assert describe_verdict(compare(a, b)).startswith(verdict)
+
+
+def test_repeats_are_compared_by_their_medians_and_their_range(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for sweep, speeds in (("one", (1000, 1010, 1100)), ("two", (500, 520, 600))):
+        for repeat, speed in enumerate(speeds, start=1):
+            name = "x" if repeat == 1 else f"x-repeat{repeat}"
+            write_run(tmp_path / sweep, name, speed, repeat=repeat, overrides=["remat_policy=full"])
+    assert main([str(tmp_path / "one"), str(tmp_path / "two")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "│ tokens/s/device │ 1,010 │ 520 │ 0.515 │" in shown
+    assert "│ repeats │ 3 │ 3 │ │" in shown
+    assert "│ steps measured │ 15 │ 15 │ │" in shown
+    assert "│ interval of tokens/s/device │ 1,000 to 1,100 │ 500 to 600 │ │" in shown
+    assert "B is clearly slower (tokens/s/device): 0.51x of A." in shown
+    assert "One run each" not in shown
+
+
 def test_the_tables_show_both_and_no_markup_is_read(
     two_runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +168,8 @@ def test_json_is_for_programs(two_runs: tuple[Path, Path], capsys: pytest.Captur
     assert main(["--json", *(str(folder) for folder in two_runs)]) == 0
     written = json.loads(capsys.readouterr().out)
     assert [run["name"] for run in written["runs"]] == ["a", "bb"]
+    assert (written["objective"], written["verdict"][:19]) == ("tokens_per_second_per_device", "B is clearly faster")
+    assert written["rests_on"][0]["num_steps_measured"] == 5
     assert {"kind": "key", "name": "remat_policy", "a": "full", "b": "[red]"} in written["differences"]
     assert written["figures"][0] == {"name": "tokens_per_second_per_device", "a": 1000, "b": 1500, "ratio": 1.5}
 

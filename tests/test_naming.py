@@ -3,6 +3,8 @@
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from primus_hydra.naming import default_run_dir, default_run_name, make_slug, repeat_dir, sweep_point_dir
 
 
@@ -29,6 +31,23 @@ def test_points_of_a_sweep_differ_even_where_their_slugs_are_cut_alike() -> None
     long = "a" * 200
     points = [sweep_point_dir(Path("/s"), 1, [f"run_name={long}{end}"]) for end in "xy"]
     assert points[0] != points[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("platform.env.STUB='step_s=0.02,'", 'platform.env.STUB="step_s=0.02,"'),
+        ("remat_policy='full'", "remat_policy=full"),
+        ("scan_layers=True", "scan_layers=true"),
+        ("learning_rate=1e-3", "learning_rate=0.001"),
+    ],
+)
+def test_a_point_has_one_folder_however_its_values_are_spelt(one: str, other: str) -> None:
+    assert sweep_point_dir(Path("/s"), 1, [one]) == sweep_point_dir(Path("/s"), 1, [other])
+
+
+def test_a_number_and_a_text_that_looks_like_it_are_two_points() -> None:
+    assert sweep_point_dir(Path("/s"), 1, ["run_name=1"]) != sweep_point_dir(Path("/s"), 1, ["run_name='1'"])
 
 
 def test_only_further_runs_of_a_point_have_a_suffix() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from primus_hydra.objective import OBJECTIVES, choose_objective, read_figure, read_score
+from primus_hydra.objective import OBJECTIVES, choose_objective, describe_figure, read_figure, read_score
 from tests.report_runs import make_result
 
 TOKENS = OBJECTIVES["tokens_per_second_per_device"]
@@ -62,3 +62,16 @@ def test_the_direction_can_be_turned_around_and_the_name_must_exist() -> None:
     assert choose_objective(TOKENS.name, "minimize").maximize is False
     with pytest.raises(KeyError):
         choose_objective("speed")
+
+
+@pytest.mark.parametrize(
+    ("objective", "value", "text"),
+    [
+        ("tokens_per_second_per_device", 12345.6, "12,346 tokens/s/device"),
+        ("step_time_s", 0.51234, "step time 0.5123 s"),
+        ("peak_device_memory_gib", 150.25, "peak device memory 150.2 GiB"),
+        ("final_loss", 2.5, "final loss 2.5000"),
+    ],
+)
+def test_figures_are_told_with_their_unit(objective: str, value: float, text: str) -> None:
+    assert describe_figure(value, OBJECTIVES[objective]) == text

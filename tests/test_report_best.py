@@ -11,6 +11,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from primus_hydra.interpolation import escape_interpolations
+from primus_hydra.own_command import own_command
 from primus_hydra.report.best import BEST, PRESETS, write_best
 from primus_hydra.report.read import read_report
 from primus_hydra.report.winner_config import PLACES
@@ -95,7 +96,8 @@ def test_the_preset_composes_to_exactly_the_winning_configuration(
     complete(winner)
     told, problems = write_best(read_report([winner.parent]), winner.parent)
     assert problems == []
-    assert told == f"The best again: python -m primus_hydra --config-dir {winner.parent / PRESETS} experiment=best"
+    command = own_command("primus_hydra", "--config-dir", str(winner.parent / PRESETS), "experiment=best")
+    assert told == f"The best again: {command}"
     done = run_cli("--config-dir", str(winner.parent / PRESETS), "experiment=best", "action=export", f"run.dir={again}")
     assert done.code == 0, done.err
     assert_same_run(again, winner)
@@ -202,12 +204,14 @@ def test_without_a_winner_there_is_no_file_and_an_earlier_one_goes(tmp_path: Pat
     told, problems = write_best(make_report(make_run("a", state="failed")), tmp_path)
     assert (told, problems) == ("No run has a score. So there is no presets/experiment/best.yaml.", [])
     assert not (tmp_path / BEST).exists()
+    going = make_report(make_run("a", state="failed"), make_run("b", state="running", result={}))
+    assert write_best(going, tmp_path) == ("No run has a score yet.", [])
 
 
 def test_a_foreign_winner_has_no_preset_and_one_that_is_tied_with_ours_has(run_cli: RunCli, tmp_path: Path) -> None:
     write_log(tmp_path / "sweep" / "theirs" / "train.log", [0.5] * 8)
     told, problems = write_best(read_report([tmp_path / "sweep"]), tmp_path)
-    assert told.startswith("The best is theirs, which MaxText ran without us: its configuration is not known.")
+    assert told.startswith("The best is theirs, which was run without primus_hydra: nothing proves its configuration.")
     assert problems == []
     assert run_cli("action=export", f"run.dir={tmp_path}/sweep/ours", "platform=cpu").code == 0
     complete(tmp_path / "sweep" / "ours", 1999)

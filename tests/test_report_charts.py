@@ -1,5 +1,6 @@
 """The drawings: every one compiles, shows its data, and takes a user's texts as texts."""
 
+import itertools
 import json
 from typing import Any
 
@@ -11,7 +12,7 @@ from primus_hydra.report.figure_list import Figure, list_figures
 from primus_hydra.report.heat_map import HeatCell, HeatMap
 from primus_hydra.report.model import Run, Step
 from primus_hydra.report.points import read_points
-from primus_hydra.report.traces import LastFinite, LossPoint, StepMark, StepTimes, choose_traced
+from primus_hydra.report.traces import LastFinite, LossPoint, StepMark, StepTimes, Trace, choose_traced
 from primus_hydra.report.vega import CONFIG, Spec
 from tests.report_runs import TOKENS, make_report, make_run
 
@@ -37,8 +38,8 @@ def _grid(*, text: str = "nanoo_fp8") -> list[Run]:
 def _figures(runs: list[Run]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     points = read_points(make_report(*runs))
     steps = [Step(step=number, loss=5.0 - number / 10, step_time_s=1 + number % 3 / 10) for number in range(12)]
-    traces = {point.label: steps for point, _ in choose_traced(points) if point.row.rank is not None}
-    return list_figures(points, TOKENS, traces, dict.fromkeys(traces, 3))
+    traces = {point.label: [Trace(steps, 3)] for point, _ in choose_traced(points) if point.row.rank is not None}
+    return list_figures(points, TOKENS, traces)
 
 
 def _values(spec: Spec) -> list[dict[str, Any]]:
@@ -59,9 +60,8 @@ def test_every_figure_of_a_sweep_is_drawn_with_its_points() -> None:
 def test_a_users_text_is_never_a_field_or_an_expression() -> None:
     texts = [HOSTILE, "{{7*7}}", "platform.env.X", "x" * 400, "🚀 ümlaut"]
     runs = [
-        make_run(f"{number}{text}", 100 + number, overrides=(f"remat_policy={policy}{text}", f"quantization={text}"))
-        for number, text in enumerate(texts)
-        for policy in ("full", "minimal")
+        make_run(f"{number}{text}", 100 + number, overrides=(f"remat_policy={other}", f"quantization={text}"))
+        for number, (text, other) in enumerate(itertools.product(texts, repeat=2))
     ]
     figures, _ = _figures(runs)
     assert [figure.name for figure in figures] == ALL
@@ -159,3 +159,18 @@ def test_equal_figures_are_drawn() -> None:
     assert "1.000 s" in _draw(row_charts.draw_step_times(times, []))
     points = [series.ScorePoint(label, 5.0, 5.0, 5.0, 1) for label in "ab"]
     assert "5.000" in _draw(row_charts.draw_scores(points, TOKENS))
+
+
+def test_texts_that_were_not_combined_make_no_heat_map() -> None:
+    runs = [make_run(f"{n}", 100 + n, overrides=(f"learning_rate={n}", f"steps={n}")) for n in range(5)]
+    figures, missing = _figures(runs)
+    assert "heat-map" not in [figure.name for figure in figures]
+    (sentence,) = missing
+    assert sentence.startswith("There is no heat map: the values of learning_rate and steps were not combined; ")
+
+
+def test_curves_that_coincide_are_narrower_one_above_the_other() -> None:
+    points = [LossPoint(f"r{number}", step, 1.0) for number in range(4) for step in (0, 1)]
+    rows = _values(charts.draw_losses(points, []))
+    widths = [row["width"] for row in rows if row["step"] == 0]
+    assert widths == sorted(set(widths), reverse=True)

@@ -1,6 +1,7 @@
 """What differs between points, and what they share."""
 
-from primus_hydra.report.differences import UNKNOWN, Difference, Shared, list_differences, list_shared
+from primus_hydra.report.differences import Difference, Shared, list_differences, list_shared
+from primus_hydra.report.labels import UNKNOWN
 from primus_hydra.report.model import Run
 from primus_hydra.report.points import Point, read_points
 from tests.report_runs import make_report, make_run
@@ -52,7 +53,7 @@ def test_a_run_whose_configuration_is_not_known_makes_no_difference() -> None:
     points = _points(
         make_run("a", 3, composed={"steps": 1}),
         make_run("b", 2, composed={"steps": 2}),
-        make_run("c", 1, state="foreign", is_foreign=True),
+        make_run("c", 1, state="foreign"),
     )
     assert list_differences(points) == (Difference("key", "steps", ("1", "2", UNKNOWN)),)
     assert list_differences(points[1:]) == ()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from primus_hydra.report.digits import choose_decimals, format_figure, format_range
+from primus_hydra.report.digits import choose_decimals, format_number, format_range
 
 
 @pytest.mark.parametrize(
@@ -10,13 +10,13 @@ from primus_hydra.report.digits import choose_decimals, format_figure, format_ra
     [(31017.6, "31,018"), (999.96, "1,000.0"), (91.143, "91.14"), (1.0, "1.000"), (0.00012345, "0.0001234"), (0, "0")],
 )
 def test_a_figure_has_four_digits_that_matter(value: float, text: str) -> None:
-    assert format_figure(value) == text
+    assert format_number(value) == text
 
 
 def test_a_column_has_the_decimals_of_its_largest_figure() -> None:
     values = [98.0, None, 159.04, 0.5]
     assert choose_decimals(values) == 1
-    assert [format_figure(value, 1) for value in values if value is not None] == ["98.0", "159.0", "0.5"]
+    assert [format_number(value, 1) for value in values if value is not None] == ["98.0", "159.0", "0.5"]
 
 
 def test_no_figures_need_no_decimals() -> None:
@@ -29,4 +29,4 @@ def test_both_ends_of_a_range_have_the_same_decimals() -> None:
 
 
 def test_losses_below_zero_keep_their_sign() -> None:
-    assert format_figure(-2.5) == "-2.500"
+    assert format_number(-2.5) == "-2.500"

@@ -26,7 +26,7 @@ def test_a_metrics_file_is_exact_and_its_log_tells_the_platform(tmp_path: Path) 
     write_log(run / "train.log", [0.5] * 8, head="Num_devices: 8, shape (8,)\n")
     (run / "anything.jsonl").write_text("".join(metrics_line(step, 0.5004) for step in range(8)), encoding="utf-8")
     (found,) = read_report([tmp_path / "sweep"]).runs
-    assert (found.name, found.is_foreign, found.result["num_devices"]) == ("full", True, 8)
+    assert (found.name, found.state, found.result["num_devices"]) == ("full", "foreign", 8)
     assert found.result["step_time_s"]["median"] == 0.5004
     assert [step.step_time_s for step in read_steps(found)] == [0.5004] * 8
 
@@ -60,7 +60,7 @@ def test_logs_and_metrics_of_one_name_belong_together(tmp_path: Path) -> None:
             "I Config param steps: 20\n",
             "",
             "incomplete",
-            "Its log announces 20 steps, and the last that it shows is 7.",
+            "It has 20 steps, and the last in its files is 7.",
         ),
         (
             "",

@@ -313,7 +313,7 @@ def test_the_page_names_no_address_and_asks_for_no_file(sweep_page: Path) -> Non
         (make_run("a", state="invalid", reason="It is illegal.", result={}),),
         (make_run("a", state="running", result={}),),
         (make_run("a", peak_device_memory_gib=None, peak_host_memory_gib=None),),
-        (make_run("a", state="foreign", is_foreign=True),),
+        (make_run("a", state="foreign"),),
     ],
     ids=["nothing", "invalid", "running", "one point", "foreign"],
 )
@@ -382,5 +382,5 @@ def test_a_thousand_points_make_a_page_that_opens(browser: Browser, tmp_path: Pa
 
 def test_rendering_is_the_same_but_for_its_time(tmp_path: Path) -> None:
     report = make_report(make_run("a"), make_run("b", 500))
-    pages = [re.sub(r"at [\d:\- ]+ UTC", "", render_page(report, read_points(report), {}, {})) for _ in range(2)]
+    pages = [re.sub(r"at [\d:\- ]+ UTC", "", render_page(report, read_points(report), {})) for _ in range(2)]
     assert pages[0] == pages[1]

@@ -20,7 +20,7 @@ def test_columns_that_nobody_has_a_value_for_are_left_out() -> None:
     }
     titles = [column.title for column in _table(make_run("a", **unknown)).columns]
     assert titles == [
-        *("rank", "point", "state", "tokens/s/device", "step time, s", "final loss", "peak host memory, GiB", "steps")
+        *("rank", "point", "tokens/s/device", "state", "step time, s", "final loss", "peak host memory, GiB", "steps")
     ]
 
 
@@ -68,6 +68,21 @@ def test_a_completed_run_without_a_figure_is_listed_too() -> None:
     (failure,) = list_failures(read_points(make_report(short)))
     assert (failure.state, failure.mark) == ("completed", "good")
     assert failure.reason.startswith("Too few steps")
+
+
+def test_scores_are_compared_to_the_best_and_speed_to_the_peak() -> None:
+    runs = [make_run("a", 1000, peak_bf16_tflops=8.0), make_run("b", 905)]
+    table = _table(*runs)
+    titles = [column.title for column in table.columns]
+    shares, mfu = titles.index("vs best, %"), titles.index("MFU, % of the dense bf16 peak")
+    assert [row.cells[shares].text for row in table.rows] == ["100.0", "90.5"]
+    assert [row.cells[mfu].text for row in table.rows] == ["25.00", ""]
+
+
+def test_a_foreign_run_has_a_mark_of_its_own() -> None:
+    table = _table(make_run("a", state="foreign"), make_run("b", 1, state="foreign", failure="incomplete"))
+    state = [column.title for column in table.columns].index("state")
+    assert [row.cells[state].mark for row in table.rows] == ["foreign", "bad"]
 
 
 def test_an_empty_report_has_an_empty_table() -> None:

@@ -1,6 +1,5 @@
 """The names of points, and the keys that a sweep varies."""
 
-from dataclasses import replace
 from typing import Any
 
 from primus_hydra.report.model import Run
@@ -37,20 +36,6 @@ def test_a_key_that_a_point_does_not_override_has_its_composed_value() -> None:
         _run("0", "scan_layers=false"), _run("1", composed={"scan_layers": True}), _run("2", "scan_layers=true")
     )
     assert [point.values["scan_layers"] for point in read_points(report)] == ["false", "true", "true"]
-
-
-def test_labels_are_unique_across_sweeps_and_within_one() -> None:
-    runs = [_run("0", "remat_policy=full"), _run("1", "remat_policy=minimal")]
-    other = [replace(run, sweep="two") for run in runs]
-    labels = [point.label for point in read_points(make_report(*runs, *other, _run("2", "remat_policy=full")))]
-    assert len(set(labels)) == 5
-    assert "minimal (two)" in labels
-
-
-def test_a_long_label_is_cut_and_one_that_steers_text_is_spelt_out() -> None:
-    long, odd = read_points(make_report(make_run("a" * 90), make_run("x\u202egnp.exe")))
-    assert (len(long.label), long.label[-1]) == (60, "…")
-    assert odd.label == "x\\u202egnp.exe"
 
 
 def test_repeats_of_a_point_come_together() -> None:

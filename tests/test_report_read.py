@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from primus_hydra.liveness import this_worker
+from primus_hydra.own_command import own_command
 from primus_hydra.report.model import Report, Run
+from primus_hydra.report.ranking import describe_ranking
 from primus_hydra.report.read import read_report, read_steps
 from tests.report_runs import log_line, metrics_line, write_run
 
@@ -182,7 +184,7 @@ def test_what_is_known_beside_the_record_is_read(tmp_path: Path) -> None:
     run = read_one(tmp_path)
     assert (run.composed, run.versions, run.environment) == ({"steps": 8}, {"jax": "0.12"}, {"XLA_FLAGS": "--xla_a=1"})
     assert run.trainer == ("python", "mine.py")
-    assert run.command == f"python -m primus_hydra --config-dir '{folder}' --config-name replay"
+    assert run.command == own_command("primus_hydra", "--config-dir", str(folder), "--config-name", "replay")
 
 
 def test_steps_are_exact_and_the_log_fills_what_was_truncated_away(tmp_path: Path) -> None:
@@ -203,11 +205,35 @@ def test_steps_are_exact_and_the_log_fills_what_was_truncated_away(tmp_path: Pat
     ]
 
 
-@pytest.mark.parametrize("state", ["planned", "planning", "invalid"])
-def test_a_run_that_has_not_begun_has_no_steps_whatever_an_earlier_attempt_left(tmp_path: Path, state: str) -> None:
-    folder = write_run(tmp_path, "a", state=state, result=None)
+@pytest.mark.parametrize(("state", "attempt"), [("planned", 1), ("planned", None), ("planning", 0), ("invalid", 0)])
+def test_a_run_that_has_not_begun_has_no_steps_whatever_an_earlier_attempt_left(
+    tmp_path: Path, state: str, attempt: int | None
+) -> None:
+    folder = write_run(tmp_path, "a", state=state, attempt=attempt, result=None)
     (folder / "metrics.jsonl").write_text(metrics_line(7, 9.0), encoding="utf-8")
-    assert read_steps(read_one(tmp_path)) == ()
+    run = read_one(tmp_path)
+    assert (read_steps(run), run.state) == ((), state)
+
+
+def test_a_first_plan_with_steps_was_executed_without_us(tmp_path: Path) -> None:
+    plan: dict[str, Any] = {"state": "planned", "attempt": 0, "result": None, "composed": {"steps": {"value": 8}}}
+    plan["settings"] = {"run": {"warmup_steps": 4}}
+    full, half = write_run(tmp_path, "full", **plan), write_run(tmp_path, "half", **plan)
+    write_run(tmp_path, "untouched", **plan)
+    for folder, count in ((full, 8), (half, 5)):
+        (folder / "metrics.jsonl").write_text("".join(metrics_line(step, 0.5) for step in range(count)))
+    (full / "metrics.jsonl.1").write_text(metrics_line(9, 9.0), encoding="utf-8")
+    report = read_report([tmp_path])
+    rows = {row.point: (row.state, row.failure, row.rank, row.num_steps_measured) for row in report.rows}
+    assert rows == {
+        "full": ("foreign", None, 1, 4),
+        "half": ("foreign", "incomplete", None, 1),
+        "untouched": ("planned", None, None, None),
+    }
+    assert "nothing proves that they ended well" in describe_ranking(report)
+    reasons = {run.name: run.reason for run in report.runs}
+    assert reasons["full"] == "Its command.sh was run outside primus_hydra, which has no record of how that ended."
+    assert reasons["half"].endswith("It has 8 steps, and the last in its files is 4.")
 
 
 def test_a_running_run_has_the_steps_so_far_and_one_without_files_none(tmp_path: Path) -> None:
@@ -215,3 +241,25 @@ def test_a_running_run_has_the_steps_so_far_and_one_without_files_none(tmp_path:
     assert read_steps(read_one(tmp_path)) == ()
     (folder / "metrics.jsonl").write_text(metrics_line(0, 0.5), encoding="utf-8")
     assert len(read_steps(read_one(tmp_path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("metrics.jsonl", "".join(metrics_line(step, 0.5) for step in range(6)), "step 6 of 8, 2,000 tokens/s/device"),
+        ("train.log", f"{log_line(0, 0.5)}", "step 1 of 8"),
+    ],
+)
+def test_a_running_run_tells_how_far_it_has_come(tmp_path: Path, name: str, text: str, told: str) -> None:
+    going: dict[str, Any] = {"state": "running", "worker": this_worker(), "result": None}
+    folder = write_run(tmp_path, "a", composed={"steps": {"value": 8}}, **going)
+    (folder / name).write_text(text, encoding="utf-8")
+    (row,) = read_report([tmp_path]).rows
+    assert (row.reason, row.rank) == (f"{told} so far", None)
+
+
+def test_the_way_to_a_folder_may_lead_back(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, "a")
+    (tmp_path / "b").mkdir()
+    report = read_report([tmp_path / "b" / ".."])
+    assert (report.folders, report.runs[0].folder) == ((tmp_path.resolve(),), folder.resolve())

@@ -6,7 +6,7 @@ import pytest
 
 from primus_hydra.objective import OBJECTIVES, choose_objective
 from primus_hydra.report.model import Row, Run
-from primus_hydra.report.rows import describe_differences, make_rows
+from primus_hydra.report.rows import make_rows
 from tests.report_runs import TOKENS, make_run
 
 
@@ -46,7 +46,7 @@ def test_only_a_completed_run_has_a_rank(state: str) -> None:
 
 
 def test_a_foreign_run_has_a_rank_unless_its_files_show_a_failure() -> None:
-    foreign: dict[str, Any] = {"state": "foreign", "is_foreign": True}
+    foreign: dict[str, Any] = {"state": "foreign"}
     runs = [
         make_run("mine"),
         make_run("theirs", 2000, **foreign),
@@ -156,7 +156,3 @@ def test_points_of_the_same_name_in_two_sweeps_stay_apart() -> None:
 
 def test_repeats_on_different_platforms_show_both() -> None:
     assert make_row(make_run("a", platform="cpu"), make_run("a", repeat=2)).platform == "cpu, gpu"
-
-
-def test_what_all_runs_share_is_not_said() -> None:
-    assert describe_differences([["a=1", "b=2"], ["a=1", "b=3"], ["a=1"]]) == ["b=2", "b=3", ""]

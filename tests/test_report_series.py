@@ -72,6 +72,13 @@ def test_equal_points_are_both_on_the_front() -> None:
     assert [point.on_front for point in series.list_front(points, TOKENS)] == [True, True]
 
 
+def test_memory_that_differs_by_less_than_a_percent_counts_as_equal() -> None:
+    figures = {"slow": (100.0, 100), "noise": (100.5, 200), "more": (102.0, 300)}
+    points = _points(*(make_run(name, speed, peak_device_memory_gib=gib) for name, (gib, speed) in figures.items()))
+    front = series.list_front(points, TOKENS)
+    assert [(point.label, point.on_front) for point in front] == [("slow", False), ("noise", True), ("more", True)]
+
+
 def test_less_time_is_more_speed_on_the_front() -> None:
     times = {"slow": 2.0, "fast": 1.0}
     runs = [

@@ -1,6 +1,6 @@
 """Entries of a table's column without the names that all of them share."""
 
-from primus_hydra.report.short_names import shorten
+from primus_hydra.report.short_names import describe_differences, shorten
 
 
 def test_names_that_every_point_sets_become_the_title() -> None:
@@ -21,3 +21,7 @@ def test_a_single_point_keeps_its_text() -> None:
 def test_a_value_with_blanks_is_not_taken_apart() -> None:
     texts = ['platform.env.A="x y"', 'platform.env.A="z"']
     assert shorten(texts) == ("what differs", texts)
+
+
+def test_what_all_runs_share_is_not_said() -> None:
+    assert describe_differences([["a=1", "b=2"], ["a=1", "b=3"], ["a=1"]]) == ["b=2", "b=3", ""]

@@ -27,7 +27,7 @@ def test_a_record_that_cannot_be_read_is_a_clear_error(tmp_path: Path, text: str
 def test_an_earlier_attempt_is_moved_away_and_never_overwritten(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for content in ("first", "second"):
-        for path in (folder.train_log, folder.metrics_jsonl, folder.metrics_of_rank(3), folder.child_json):
+        for path in (folder.train_log, folder.metrics_jsonl, folder.path / "metrics.3.jsonl", folder.child_json):
             path.write_text(content)
         folder.rotate_attempt(1)
     assert folder.train_log.with_name("train.log.1").read_text() == "first"

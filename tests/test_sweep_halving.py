@@ -8,7 +8,7 @@ import pytest
 
 from primus_hydra.errors import Problem
 from primus_hydra.points import Plan
-from primus_hydra.sweep.halving import Rule, check_rungs, decide, final_steps, format_figure, plan_rung
+from primus_hydra.sweep.halving import Rule, check_rungs, decide, final_steps, plan_rung
 from tests.run_folders import make_stub_plan
 
 SPEED = Rule(rungs=(20, 100), keep=0.5, objective="tokens_per_second_per_device", maximize=True)
@@ -55,19 +55,6 @@ def test_a_failed_point_never_goes_on_and_counts_among_the_compared() -> None:
     nobody = decide(SPEED, 20, {"a": None, "b": None}, _total("a", "b"))
     assert nobody.survivors == ()
     assert set(nobody.dropped) == {"a", "b"}
-
-
-@pytest.mark.parametrize(
-    ("objective", "value", "text"),
-    [
-        ("tokens_per_second_per_device", 12345.6, "12,346 tokens/s/device"),
-        ("step_time_s", 0.51234, "step time 0.5123 s"),
-        ("peak_device_memory_gib", 150.25, "peak device memory 150.2 GiB"),
-        ("final_loss", 2.5, "final loss 2.5"),
-    ],
-)
-def test_figures_are_told_with_their_unit(objective: str, value: float, text: str) -> None:
-    assert format_figure(objective, value) == text
 
 
 def _plan(path: Path, *, keys: dict[str, Any] | None = None, **sweep: Any) -> Plan:

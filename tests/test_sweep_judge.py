@@ -1,8 +1,10 @@
 """A sweep from its plan to its table, with the stub trainer in MaxText's place."""
 
 import json
+import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.conftest import RunCli
 from tests.run_folders import STUB_TRAINER
@@ -46,18 +48,31 @@ def test_a_misspelt_value_stops_the_whole_sweep(run_cli: RunCli, tmp_path: Path)
     assert not list(tmp_path.glob("outputs/*/*/train.log"))
 
 
+def change_record(sweep: Path, point: str, **changes: Any) -> None:
+    """Let the run folder of a point say something else."""
+    file = next(sweep.glob(f"{point}-*/run.json"))
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
 def test_the_same_command_again_runs_only_what_is_missing(run_cli: RunCli, tmp_path: Path) -> None:
-    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    sweep = tmp_path / "s"
+    command = ("--multirun", *GRID, "remat_policy=full,minimal,save_qkv_proj,save_out_proj", f"sweep.dir={sweep}")
     assert run_cli(*command).code == 0
-    first = {log: log.stat().st_mtime_ns for log in _logs(tmp_path / "s")}
-    record = next((tmp_path / "s").glob("0001-*/run.json"))
-    interrupted = json.loads(record.read_text(encoding="utf-8")) | {"state": "interrupted"}
-    record.write_text(json.dumps(interrupted), encoding="utf-8")
+    first = {log: log.stat().st_mtime_ns for log in _logs(sweep)}
+    change_record(sweep, "0001", state="interrupted")
+    change_record(sweep, "0002", state="running", worker={"host": socket.gethostname(), "boot_id": "another", "pid": 1})
+    damaged = next(sweep.glob("0003-*/run.json"))
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    half = damaged.read_bytes()
     again = run_cli(*command)
-    assert again.code == 0, again.err
-    assert "2 points: 1 done, 1 run again" in again.out
-    second = {log: log.stat().st_mtime_ns for log in _logs(tmp_path / "s")}
-    assert [log.parent.name[:4] for log in second if second[log] != first[log]] == ["0001"]
+    assert again.code == 1
+    assert "4 points: 1 done, 2 run again, 1 invalid" in again.out
+    assert "its worker died" in again.out
+    assert f"has an unreadable record, {damaged}" in again.err
+    assert "remove this one" in again.err
+    assert damaged.read_bytes() == half
+    second = {log: log.stat().st_mtime_ns for log in _logs(sweep)}
+    assert [log.parent.name[:4] for log in second if second[log] != first[log]] == ["0001", "0002"]
 
 
 def test_a_changed_point_is_refused_with_the_differing_key(run_cli: RunCli, tmp_path: Path) -> None:
@@ -78,14 +93,6 @@ def test_points_that_train_the_same_run_once(run_cli: RunCli, tmp_path: Path) ->
     assert len(_logs(tmp_path / "s")) == 1
 
 
-def test_after_a_failure_the_rest_stays_planned_on_request(run_cli: RunCli, tmp_path: Path) -> None:
-    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
-    done = run_cli(*command, "sweep.fail_fast=true", env={"STUB": "exit=3"})
-    assert done.code == 1
-    assert len(_logs(tmp_path / "s")) == 1
-    assert sorted(_states(tmp_path / "s").values()) == ["failed", "planned"]
-
-
 def test_a_sweep_with_refused_points_continues_too(run_cli: RunCli, tmp_path: Path) -> None:
     grid = ("gradient_accumulation_steps=1,4", "quantization=nanoo_fp8", f"sweep.dir={tmp_path / 's'}")
     first = run_cli("--multirun", *GRID, *grid)
@@ -97,45 +104,64 @@ def test_a_sweep_with_refused_points_continues_too(run_cli: RunCli, tmp_path: Pa
     assert sorted(_states(tmp_path / "s").values()) == ["completed", "completed"]
 
 
-def test_folders_are_named_by_what_differs(run_cli: RunCli, tmp_path: Path) -> None:
-    run_cli("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}", "action=export")
-    names = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "s").iterdir())
-    assert names == ["0000-remat_policy=full", "0001-remat_policy=minimal"]
-
-
 def test_a_longer_sweep_continues_what_is_complete_so_far(run_cli: RunCli, tmp_path: Path) -> None:
     command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
     assert run_cli(*command).code == 0
     longer = run_cli(*command, "steps=12")
     assert longer.code == 0, longer.err
     assert "2 points: 2 run again" in longer.out
-    assert "completed 8 of 12 steps so far" in " ".join(longer.out.replace("│", " ").split())
+    assert "completed 8 of 12 steps; begins again (no checkpoint)" in " ".join(longer.out.replace("│", " ").split())
     shorter = run_cli(*command)
     assert "2 points: 2 done" in shorter.out
 
 
-def test_a_damaged_record_leaves_out_its_point_and_is_kept(run_cli: RunCli, tmp_path: Path) -> None:
-    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
-    assert run_cli(*command).code == 0
-    damaged = next((tmp_path / "s").glob("0000-*/run.json"))
-    half = damaged.read_bytes()[:1000]
-    damaged.write_bytes(half)
-    done = run_cli(*command)
+def test_a_point_is_not_run_again_for_its_quotes_or_its_place_in_the_grid(run_cli: RunCli, tmp_path: Path) -> None:
+    common = ("--multirun", *GRID, f"sweep.dir={tmp_path / 's'}")
+    assert run_cli(*common, 'platform.env.STUB="step_s=0.001","step_s=0.002"').code == 0
+    folders = {log.parent for log in _logs(tmp_path / "s")}
+    again = run_cli(*common, "platform.env.STUB='step_s=0.001','step_s=0.002'")
+    assert "2 points: 2 done" in again.out
+    longer = run_cli(*common, "platform.env.STUB='step_s=0.003','step_s=0.002','step_s=0.001'")
+    assert longer.code == 0, longer.err
+    assert "3 points: 1 run, 2 done" in longer.out
+    assert "this sweep, as point 0" in " ".join(longer.out.replace("│", " ").split())
+    assert len({log.parent for log in _logs(tmp_path / "s")} - folders) == 1
+
+
+def test_a_reason_that_points_share_is_told_once_and_so_is_a_problem(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("--multirun", *GRID, "platform.xla_flags.xla_nonsuch=1,2", f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 2
+    assert done.out.count("see 1 below") == 2
+    assert done.out.count("does not know the XLA flag xla_nonsuch") == 1
+    assert done.err.count("does not know the XLA flag xla_nonsuch") == 1
+
+
+def test_what_is_only_exported_is_not_said_to_run(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("--multirun", *GRID, "remat_policy=full,minimal", "action=export", f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 0, done.err
+    assert "2 points: 2 export" in done.out
+    assert "Point 1 remat_policy=minimal\n" in done.out
+    first = min(file.parent for file in (tmp_path / "s").glob("*/run.json"))
+    assert f"python -m primus_hydra.worker {first}\n" in done.out
+    assert f"python -m primus_hydra.report {tmp_path / 's'}\n" in done.out
+
+
+def test_a_sweep_folder_below_a_file_is_told_once(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run_cli("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 'file' / 's'}")
+    assert done.code == 2
+    assert done.err.count("cannot be written") == 1
+    assert "sweep.dir=DIR" in done.err
+    assert "run.dir" not in done.err
+
+
+def test_a_trainer_lies_where_the_command_was_typed_and_a_failure_names_its_log(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text("import sys\nprint('no such disk')\nsys.exit(5)\n", encoding="utf-8")
+    trainer = f"run.trainer=[{sys.executable},mine.py]"
+    done = run_cli("--multirun", *GRID, trainer, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
     assert done.code == 1
-    assert "2 points: 1 invalid, 1 done" in done.out
-    assert f"has an unreadable record, {damaged}" in done.err
-    assert "remove this one" in done.err
-    assert damaged.read_bytes() == half
-
-
-def test_an_abandoned_run_is_run_again(run_cli: RunCli, tmp_path: Path) -> None:
-    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
-    assert run_cli(*command).code == 0
-    record = next((tmp_path / "s").glob("0001-*/run.json"))
-    died = json.loads(record.read_text(encoding="utf-8"))
-    died |= {"state": "running", "worker": died["worker"] | {"boot_id": "another"}}
-    record.write_text(json.dumps(died), encoding="utf-8")
-    again = run_cli(*command)
-    assert again.code == 0, again.err
-    assert "its worker died" in again.out
-    assert sorted(_states(tmp_path / "s").values()) == ["completed", "completed"]
+    assert "Exit code 5 before the first step. Its last words: no such disk" in done.out
+    assert len(_logs(tmp_path / "s")) == 2
+    assert all(done.out.count(f"(log: {log})") == 1 for log in _logs(tmp_path / "s"))

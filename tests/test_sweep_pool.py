@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,12 @@ from primus_hydra.liveness import is_abandoned
 from primus_hydra.objective import OBJECTIVES
 from primus_hydra.progress import Voice
 from primus_hydra.runs import Record, RunFolder, read_json
+from primus_hydra.sweep.job import Job, Policy
 from primus_hydra.sweep.live import SweepView
-from primus_hydra.sweep.pool import Ended, Job, Policy, run_jobs
+from primus_hydra.sweep.pool import Ended, run_jobs
 from primus_hydra.sweep.slots import HIP, ROCR, Slot
 from primus_hydra.sweep.worker_process import WorkerProcess
+from tests.processes import python_starter, wait_until_gone
 from tests.run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
 
 TOKENS = OBJECTIVES["tokens_per_second_per_device"]
@@ -63,26 +64,13 @@ def run(
 @pytest.fixture
 def start_sweep() -> Iterator[Sweep]:
     """Start a parent of its own on run folders; whatever is left of it is killed at the end."""
-    started: list[subprocess.Popen[str]] = []
+    program = Path(__file__).parent / "children" / "run_jobs.py"
+    with python_starter() as start:
 
-    def start(*folders: RunFolder, num_slots: int = 2, retries: int = 0) -> subprocess.Popen[str]:
-        program = Path(__file__).parent / "children" / "run_jobs.py"
-        process = subprocess.Popen(
-            [sys.executable, str(program), str(num_slots), str(retries), *(str(folder.path) for folder in folders)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        )
-        started.append(process)
-        return process
+        def start_jobs(*folders: RunFolder, num_slots: int = 2, retries: int = 0) -> subprocess.Popen[str]:
+            return start(str(program), str(num_slots), str(retries), *(str(folder.path) for folder in folders))
 
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        yield start_jobs
 
 
 def read_end(process: subprocess.Popen[str]) -> tuple[dict[str, Any], list[str]]:
@@ -100,18 +88,6 @@ def read_until(process: subprocess.Popen[str], words: str) -> str:
         if words in line:
             return line
     raise AssertionError(f"it ended without saying {words!r}")
-
-
-def wait_until_gone(*pids: int) -> None:
-    """Fail if a process is still there after 20 s; zombies are gone."""
-    processes = []
-    for pid in pids:
-        try:
-            processes.append(psutil.Process(pid))
-        except psutil.NoSuchProcess:
-            continue
-    _, alive = psutil.wait_procs(processes, timeout=20)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def plan_hanging(path: Path, stub: str = "hang_at=4", **plan: Any) -> tuple[RunFolder, Mapping[str, str]]:

@@ -1,6 +1,7 @@
 """Search with Optuna over run folders, with the stub trainer in MaxText's place."""
 
 import json
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -36,6 +37,9 @@ def test_a_search_tells_optuna_the_score_of_each_run_folder(run_cli: RunCli, tmp
     space = ("per_device_batch_size=range(1,3)", 'quantization="",int8')
     done = run_cli("--multirun", *SEARCH, "hydra.sweeper.n_trials=3", *space, f"sweep.dir={folder}")
     assert done.code == 0, done.err
+    labels = re.findall(r"^\[(\d/3)\] completed (\d) per_device_batch_size=\d quantization=", done.out, re.MULTILINE)
+    assert labels[0] == ("1/3", "0")
+    assert all(position == f"{int(trial) + 1}/3" for position, trial in labels)
     study = read_study(folder)
     assert study.direction.name == "MAXIMIZE"
     records = read_records(folder)

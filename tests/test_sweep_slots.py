@@ -116,7 +116,3 @@ def test_all_contradictions_are_told_at_once(tmp_path: Path) -> None:
     assert "cannot be had with platform.nodes=2" in text
     assert "contradict each other" in text
     assert "want different devices (1 on cpu, 2 on mi300x, 4 on mi300x)" in text
-
-
-def test_no_points_at_a_time_are_refused(tmp_path: Path) -> None:
-    assert "sweep.max_parallel=0 would run nothing" in refusal(tmp_path, [cpu()], 0, {})

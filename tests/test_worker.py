@@ -23,7 +23,13 @@ from primus_hydra.atomic_files import list_half_written
 from primus_hydra.liveness import is_abandoned
 from primus_hydra.redaction import HIDDEN
 from primus_hydra.runs import Record, RecordError, RunFolder, RunFolderError, RunLockedError, read_json
-from tests.processes import in_a_process_of_its_own, kill_before_change
+from tests.processes import (
+    in_a_process_of_its_own,
+    kill_before_change,
+    python_starter,
+    wait_until_gone,
+    wait_until_written,
+)
 from tests.run_folders import make_ready_fifo, plan_stub_run, read_grandchildren, read_ready
 
 SECRET = "s3cr3t-SENTINEL-value"
@@ -45,38 +51,10 @@ def run_stub(path: Path, stub: str = "", **plan: Any) -> tuple[Record, str]:
 @pytest.fixture
 def start_worker() -> Iterator[StartWorker]:
     """Start `python -m primus_hydra.worker` on a folder; whatever is left of it is killed at the end."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(folder: RunFolder, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "primus_hydra.worker", str(folder.path), *arguments],
-            stdin=options.pop("stdin", subprocess.DEVNULL),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-            **options,
+    with python_starter() as start:
+        yield lambda folder, *arguments, **options: start(
+            "-m", "primus_hydra.worker", str(folder.path), *arguments, **options
         )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def wait_until_gone(*pids: int) -> None:
-    """Fail if a process is still there after 20 s; zombies are gone."""
-    processes = []
-    for pid in pids:
-        try:
-            processes.append(psutil.Process(pid))
-        except psutil.NoSuchProcess:
-            continue
-    _, alive = psutil.wait_procs(processes, timeout=20)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_run_that_reaches_its_last_step_is_completed(tmp_path: Path) -> None:
@@ -223,6 +201,7 @@ def test_an_abandoned_folder_can_be_executed_again_and_old_numbers_are_moved_awa
     folder = plan_stub_run(tmp_path / "run", "hang_at=4", env=ready)
     process = start_worker(folder)
     reaper_gone = psutil.Process(read_ready(ready)[1]).parent()
+    wait_until_written(folder.train_log, "completed step: 3")
     process.kill()
     process.communicate(timeout=30)
     assert reaper_gone is not None

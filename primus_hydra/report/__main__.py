@@ -31,8 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     if not report.runs:
         return _EXIT_USAGE
     voice = Voice(Console())
-    with voice.attempt():
-        voice.console.print(sweep_table(report))
+    voice.show(sweep_table(report))
     folder = options.output or _choose_output(report)
     sentences, problems = publish(report, folder, page=options.page)
     for problem in problems:

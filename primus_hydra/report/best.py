@@ -12,10 +12,13 @@ from typing import Any
 from primus_hydra.atomic_files import write_in_order
 from primus_hydra.errors import ConfigError
 from primus_hydra.identity import IDENTITY_FREE_KEYS, NOT_SET
-from primus_hydra.report.model import Report, Row, Run
+from primus_hydra.objective import describe_figure, format_figure
+from primus_hydra.own_command import normalise, own_command
+from primus_hydra.report.model import FOREIGN, PENDING, Report, Row, Run
 from primus_hydra.report.plain_text import make_plain
+from primus_hydra.report.points import read_points
 from primus_hydra.report.preset_yaml import to_preset_yaml
-from primus_hydra.report.ranking import describe_ranking, format_figure
+from primus_hydra.report.ranking import describe_ranking
 from primus_hydra.report.rows import is_scored
 from primus_hydra.report.winner_config import WinnerConfig, read_config
 from primus_hydra.runs import RecordError, RunFolder
@@ -33,12 +36,12 @@ def write_best(report: Report, folder: Path) -> tuple[str, list[str]]:
         One sentence (the command that runs the winner, or why there is none; empty where it could not be written), and
         the problems, as of `files.write_all`.
     """
-    path = folder.absolute() / BEST
+    path = normalise(folder) / BEST
     try:
         winner = find_winner(report)
         if winner is None:
             path.unlink(missing_ok=True)
-            return f"{_explain_no_winner(report)} So there is no {BEST}.", []
+            return _explain_no_winner(report), []
         preset = make_preset(report, *winner, command=_command(folder))
         path.parent.mkdir(parents=True, exist_ok=True)
         # Staged in the sweep's folder, where the next start removes what a killed writer left.
@@ -49,32 +52,31 @@ def write_best(report: Report, folder: Path) -> tuple[str, list[str]]:
         return "", [f"The winner could not be written as a preset: {error.problems[0].what}"]
     except OSError as error:
         return "", [f"{path} could not be written: {error.strerror}."]
-    return f"The best again: {_command(folder)}", []
+    presets = str(normalise(folder) / PRESETS)
+    return f"The best again: {own_command('primus_hydra', '--config-dir', presets, 'experiment=best')}", []
 
 
 def find_winner(report: Report) -> tuple[Row, Run] | None:
     """The best point that we composed, and its first run with figures; None where nothing of ours leads."""
-    for row in report.rows:
-        if row.rank == 1 and (run := _find_run(report, row)) is not None:
-            return row, run
-    return None
-
-
-def _find_run(report: Report, row: Row) -> Run | None:
-    points = [run.point for run in report.runs if (run.sweep, run.name) == (row.sweep, row.point)]
-    repeats = (run for run in report.runs if run.sweep == row.sweep and run.point in points and is_scored(run))
-    return min((run for run in repeats if not run.is_foreign), key=lambda run: run.repeat, default=None)
+    leaders = (point for point in read_points(report) if point.row.rank == 1)
+    scored = ((point.row, run) for point in leaders for run in point.runs if is_scored(run))
+    return next(((row, run) for row, run in scored if run.state != FOREIGN), None)
 
 
 def _explain_no_winner(report: Report) -> str:
     leader = next((row for row in report.rows if row.rank == 1), None)
     if leader is None:
-        return "No run has a score."
-    return f"The best is {make_plain(leader.point)}, which MaxText ran without us: its configuration is not known."
+        is_over = all(run.state not in PENDING for run in report.runs)
+        return f"No run has a score. So there is no {BEST}." if is_over else "No run has a score yet."
+    return (
+        f"The best is {make_plain(leader.point)}, which was run without primus_hydra: nothing proves its "
+        f"configuration. So there is no {BEST}."
+    )
 
 
 def _command(folder: Path) -> str:
-    return f"python -m primus_hydra --config-dir {shlex.quote(str(folder.absolute() / PRESETS))} experiment=best"
+    """For the preset's first line, which may be read on another machine."""
+    return f"python -m primus_hydra --config-dir {shlex.quote(str(normalise(folder) / PRESETS))} experiment=best"
 
 
 def make_preset(report: Report, row: Row, run: Run, *, command: str) -> str:
@@ -111,7 +113,7 @@ def make_preset(report: Report, row: Row, run: Run, *, command: str) -> str:
 def _head(report: Report, row: Row, run: Run, config: WinnerConfig, command: str) -> list[str]:
     objective = report.objective
     assert row.score is not None
-    score = f"{format_figure(row.score, objective)} {objective.title}"
+    score = describe_figure(row.score, objective)
     if row.score_low != row.score_high and row.score_low is not None and row.score_high is not None:
         score += f" ({format_figure(row.score_low, objective)} to {format_figure(row.score_high, objective)})"
     ties = [other.differs for other in report.rows if other.rank == 1 and other is not row]

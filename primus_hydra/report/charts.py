@@ -6,7 +6,7 @@ from typing import NamedTuple
 import altair as alt
 
 from primus_hydra.objective import Objective
-from primus_hydra.report.digits import choose_decimals, format_figure
+from primus_hydra.report.digits import choose_decimals, format_number
 from primus_hydra.report.heat_map import NUM_LEVELS, HeatCell, HeatMap
 from primus_hydra.report.series import FrontPoint
 from primus_hydra.report.traces import LastFinite, LossPoint
@@ -14,8 +14,11 @@ from primus_hydra.report.vega import Spec, make_data, make_spec, make_tips, make
 
 _NUM_COLORS = 8
 """The page has the variables --c1 to --c8."""
-_DASHES = ([1, 0], [7, 3], [2, 3])
-"""Curves that share a colour differ in their dashes."""
+_SOLID = [1, 0]
+_DASHES = ([12, 8], [4, 6], [2, 10])
+"""The best point's curve is solid; the others let it through, and those that share a colour differ in their dashes."""
+_WIDEST_PX, _NARROWEST_PX = 3.2, 1.2
+"""The best point's curve is the widest and lies below the others: curves that coincide are all seen."""
 _CELL_HEIGHT_PX = 46
 _PLOT_HEIGHT_PX = 340
 MAX_RANKS = 60
@@ -47,8 +50,8 @@ def draw_front(points: Sequence[FrontPoint], kind: str, speed: Objective) -> Spe
             "memory": point.memory_gib,
             "speed": point.speed,
             "front": _ON_FRONT if point.on_front else _BEHIND_FRONT,
-            "shown_memory": format_figure(point.memory_gib),
-            "shown_speed": format_figure(point.speed),
+            "shown_memory": format_number(point.memory_gib),
+            "shown_speed": format_number(point.speed),
             "rank": "" if point.rank is None else str(point.rank),
         }
         for point in points
@@ -71,8 +74,13 @@ def draw_front(points: Sequence[FrontPoint], kind: str, speed: Objective) -> Spe
 def draw_losses(points: Sequence[LossPoint], ends: Sequence[LastFinite]) -> Spec:
     """Loss curves; a cross marks where a loss stops being finite."""
     labels = list(dict.fromkeys(point.label for point in points))
+    widths = _choose_widths(labels)
     rows = [
-        {**point._asdict(), "shown": "not finite" if point.loss is None else format_figure(point.loss)}
+        {
+            **point._asdict(),
+            "shown": "not finite" if point.loss is None else format_number(point.loss),
+            "width": widths[point.label],
+        }
         for point in points
     ]
     picked = alt.selection_point(fields=["label"], bind="legend")
@@ -81,7 +89,11 @@ def draw_losses(points: Sequence[LossPoint], ends: Sequence[LastFinite]) -> Spec
     base = alt.Chart(make_data(rows)).encode(
         x=x, y=y, opacity=alt.when(picked).then(alt.value(1)).otherwise(alt.value(0.1))
     )
-    lines = base.mark_line(strokeWidth=1.8).encode(color=_curve_color(labels), strokeDash=_curve_dash(labels))
+    lines = base.mark_line().encode(
+        color=_curve_color(labels),
+        strokeDash=_curve_dash(labels),
+        strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
+    )
     hover = base.mark_point(filled=True, size=60, opacity=0)
     hover = hover.encode(opacity=alt.value(0), tooltip=make_tips(label="point", step="step", shown="loss"))
     crosses = alt.Chart(make_data([end._asdict() for end in ends])).mark_point(
@@ -99,7 +111,7 @@ def _draw_heat_panel(heat: HeatMap, cells: Sequence[HeatCell], objective: Object
             "row": cell.row or '""',
             "column": cell.column or '""',
             "level": "none" if cell.level is None else str(cell.level),
-            "shown": cell.state.replace("_", " ") if cell.score is None else format_figure(cell.score, decimals),
+            "shown": cell.state.replace("_", " ") if cell.score is None else format_number(cell.score, decimals),
         }
         for cell in cells
     ]
@@ -146,6 +158,12 @@ def _curve_color(labels: Sequence[str]) -> alt.Color:
 
 
 def _curve_dash(labels: Sequence[str]) -> alt.StrokeDash:
-    dashes = [_DASHES[number // _NUM_COLORS % len(_DASHES)] for number in range(len(labels))]
+    dashes = [_DASHES[number % len(_DASHES)] if number else _SOLID for number in range(len(labels))]
     scale = alt.Scale(domain=list(labels), range=dashes)
     return alt.StrokeDash("label:N", scale=scale, title=None, legend=_curve_legend())
+
+
+def _choose_widths(labels: Sequence[str]) -> dict[str, float]:
+    """Label -> pixels."""
+    step = (_WIDEST_PX - _NARROWEST_PX) / max(len(labels) - 1, 1)
+    return {label: _WIDEST_PX - number * step for number, label in enumerate(labels)}

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 from primus_hydra.errors import ConfigError
 from primus_hydra.identity import IDENTITY_FREE_KEYS, NOT_SET
+from primus_hydra.report.labels import UNKNOWN
 from primus_hydra.report.model import Run
 from primus_hydra.report.points import Point
 from primus_hydra.xla_flags import parse_flags
 
 _MACHINE = ("platform", "device_kind", "num_devices")
-UNKNOWN = "not known"
-"""The value of a key that a run's record does not tell."""
 
 
 class Difference(NamedTuple):

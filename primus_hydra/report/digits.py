@@ -14,7 +14,12 @@ def choose_decimals(values: Iterable[float | None]) -> int:
     return min(max(_DIGITS - 1 - math.floor(math.log10(largest)), 0), 12)
 
 
-def format_figure(value: float, decimals: int | None = None) -> str:
+def format_count(number: int, noun: str) -> str:
+    """`1 point`, `3 points`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def format_number(value: float, decimals: int | None = None) -> str:
     """`31,018`, `0.9051`; without `decimals` as many as this figure needs by itself."""
     return f"{value:,.{choose_decimals([value]) if decimals is None else decimals}f}"
 
@@ -22,4 +27,4 @@ def format_figure(value: float, decimals: int | None = None) -> str:
 def format_range(low: float, high: float, decimals: int | None = None) -> str:
     """`30,870 to 31,117`."""
     decimals = choose_decimals([low, high]) if decimals is None else decimals
-    return f"{format_figure(low, decimals)} to {format_figure(high, decimals)}"
+    return f"{format_number(low, decimals)} to {format_number(high, decimals)}"

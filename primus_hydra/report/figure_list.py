@@ -1,12 +1,12 @@
 """The charts that a page shows, with their titles and captions; and why others are left out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from primus_hydra.objective import Objective
 from primus_hydra.report import charts, row_charts, series, traces
 from primus_hydra.report.charts import Panel
-from primus_hydra.report.heat_map import make_heat_map
+from primus_hydra.report.heat_map import is_mostly_empty, make_heat_map
 from primus_hydra.report.points import Point
 from primus_hydra.report.traces import Traces
 
@@ -27,7 +27,7 @@ class Figure:
 
 
 def list_figures(
-    points: Sequence[Point], objective: Objective, steps: Traces, warmup_steps: Mapping[str, int]
+    points: Sequence[Point], objective: Objective, steps: Traces
 ) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
     """The figures for which there is data, and one sentence for each that is left out."""
     found = [
@@ -35,7 +35,7 @@ def list_figures(
         _make_memory(points),
         _make_heat_map(points, objective),
         _make_front(points, objective),
-        _make_step_times(steps, warmup_steps),
+        _make_step_times(steps),
         _make_losses(points, steps),
     ]
     figures = tuple(each for each in found if isinstance(each, Figure))
@@ -75,6 +75,9 @@ def _make_heat_map(points: Sequence[Point], objective: Objective) -> Figure | st
     heat = make_heat_map(points, objective)
     if heat is None:
         return "There is no heat map: fewer than two keys vary among points with a score."
+    if is_mostly_empty(heat):
+        pairs = f"the values of {heat.row_key} and {heat.column_key}"
+        return f"There is no heat map: {pairs} were not combined; more than half of its cells would be empty."
     more = f" The first {len(heat.panels)} of {heat.num_panels} maps." if heat.num_panels > len(heat.panels) else ""
     return Figure(
         name="heat-map",
@@ -89,11 +92,12 @@ def _make_front(points: Sequence[Point], objective: Objective) -> Figure | str:
     front = series.list_front(points, speed)
     if kind is None or len(front) < 2:
         return "There is no chart of speed against memory: it needs two completed points that recorded both."
+    same = "Memory that differs by less than 1 % counts as equal."
     ranks = "Numbers are ranks. " if len(front) <= charts.MAX_RANKS else ""
     return Figure(
         name="front",
         title="Speed against memory",
-        caption=f"No other point beats one on the front in both. {ranks}{_ZOOM}",
+        caption=f"No other point beats one on the front in both. {same} {ranks}{_ZOOM}",
         panels=(Panel("", charts.draw_front(front, kind, speed)),),
         is_wide=False,
     )
@@ -106,26 +110,29 @@ def _make_losses(points: Sequence[Point], steps: Traces) -> Figure | str:
     ends = traces.list_last_finite(steps)
     total = sum(point.row.rank is not None for point in points)
     shown = sum(point.row.rank is not None for point in points if point.label in steps)
-    diverged = "Points whose loss diverged are shown too. " if len(steps) > shown else ""
+    diverged = "Points whose loss diverged or that were stopped early are shown too. " if len(steps) > shown else ""
     first = _first(shown, total)
+    repeat = "The first completed repeat. " if any(len(runs) > 1 for runs in steps.values()) else ""
     cross = "A cross marks the last finite loss. " if ends else ""
     return Figure(
         name="losses",
         title="Loss",
-        caption=f"{first}{diverged}{cross}Click a name to single it out, Shift and click for more. {_ZOOM}",
+        caption=f"{first}{repeat}{diverged}{cross}Click a name to single it out, Shift and click for more. {_ZOOM}",
         panels=(Panel("", charts.draw_losses(losses, ends)),),
     )
 
 
-def _make_step_times(steps: Traces, warmup_steps: Mapping[str, int]) -> Figure | str:
-    times = traces.list_step_times(steps, warmup_steps)
+def _make_step_times(steps: Traces) -> Figure | str:
+    times = traces.list_step_times(steps)
     if not times:
         return f"There is no chart of step times: no run measured {traces.MINIMUM_STEPS} steps after its warm-up."
+    is_pooled = any(len(runs) > 1 for runs in steps.values())
+    pooled = "The steps of all completed repeats. " if is_pooled else ""
     return Figure(
         name="step-times",
         title="Step times",
-        caption="Tick: the median. Bar: the middle half. Line: the middle 90 %. Marks: single steps.",
-        panels=(Panel("", row_charts.draw_step_times(times, traces.list_step_marks(steps, warmup_steps))),),
+        caption=f"{pooled}Tick: the median. Bar: the middle half. Line: the middle 90 %. Marks: single steps.",
+        panels=(Panel("", row_charts.draw_step_times(times, traces.list_step_marks(steps))),),
         is_wide=False,
     )
 

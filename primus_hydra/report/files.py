@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from primus_hydra.atomic_files import write_bytes_atomic, write_json_atomic, write_text_atomic
+from primus_hydra.atomic_files import write_atomic, write_json_atomic
 from primus_hydra.report.model import Report, Row
 
 SCHEMA = 1
@@ -27,23 +27,26 @@ def write_all(report: Report, folder: Path) -> list[str]:
         One sentence for each file that could not be written; the others are there all the same.
     """
     writers: dict[str, Callable[[Path], None]] = {
-        "results.csv": lambda path: write_text_atomic(path, make_csv(report.rows)),
+        "results.csv": lambda path: write_atomic(path, make_csv(report.rows)),
         "results.json": lambda path: write_json_atomic(path, make_json(report)),
-        "results.parquet": lambda path: write_bytes_atomic(path, make_parquet(report.rows)),
+        "results.parquet": lambda path: write_atomic(path, make_parquet(report.rows)),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return [f"The results could not be written into {folder}: {error.strerror}."]
-    problems = []
-    for name, write in writers.items():
-        try:
-            write(folder / name)
-        except OSError as error:
-            problems.append(f"{folder / name} could not be written: {error.strerror}.")
-        except ImportError as error:
-            problems.append(f"{folder / name} was not written: {error}. Install primus-hydra with its dependencies.")
-    return problems
+    return [problem for name, write in writers.items() if (problem := try_writing(folder / name, write))]
+
+
+def try_writing(path: Path, write: Callable[[Path], None]) -> str:
+    """Write one file; returns what is wrong, empty if nothing."""
+    try:
+        write(path)
+    except OSError as error:
+        return f"{path} could not be written: {error.strerror}."
+    except ImportError as error:
+        return f"{path} was not written: {error}. Install primus-hydra with its dependencies."
+    return ""
 
 
 def make_csv(rows: Sequence[Row]) -> str:

@@ -4,7 +4,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,20 @@ from primus_hydra.error_lines import find_exception
 from primus_hydra.launch import expected_steps
 from primus_hydra.log_lines import INFO, Line, level_of
 from primus_hydra.maxtext.metrics import StepRecord, parse_platform_line
-from primus_hydra.report.figures import clean_result
-from primus_hydra.report.model import Run
+from primus_hydra.report.figures import clean_result, mapping
+from primus_hydra.report.model import FOREIGN, Run
 from primus_hydra.report.own_run import folder_name
 from primus_hydra.report.step_files import LOG_ENDINGS, read_lines, read_records
 from primus_hydra.results import compute_result
+from primus_hydra.runs import RecordError, RunFolder
 
-FOREIGN = "foreign"
 WARMUP_STEPS = 3
 """As of `run.warmup_steps`: a foreign run is measured like ours."""
 _PART = re.compile(r"_step_\d+_to_step_\d+$")
 _STEPS = re.compile(r"Config param (steps|learning_rate_schedule_steps): (-?\d{1,15})$")
 _OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory|hipErrorOutOfMemory|\bMemoryError\b")
 _TAIL_LINES = 400
+_NOT_OURS = "Its command.sh was run outside primus_hydra, which has no record of how that ended."
 
 
 @dataclass(slots=True)
@@ -60,6 +61,33 @@ def read_foreign_runs(folder: Path, sweep: str) -> list[Run]:
         _make_run(f"{folder_name(folder)}/{name}", folder, sweep, [*metrics.get(name, ()), *logs.get(name, ())])
         for name in dict.fromkeys([*metrics, *logs])
     ]
+
+
+def adopt_steps(run: Run) -> Run:
+    """A planned run, as a foreign one where its files hold steps all the same: somebody ran its command.sh.
+
+    Args:
+        run: its `step_files` are empty where steps in the folder belong to an earlier attempt.
+    """
+    records = read_records(run.step_files)
+    if not records:
+        return run
+    log = _read_logs(run.step_files)
+    composed = log.composed or {key: {"value": value} for key, value in run.composed.items()}
+    result = compute_result(records, warmup_steps=_read_warmup(run), child=log.seen, max_rss_bytes=None)
+    failure, reason = _judge(records, expected_steps(composed), log.tail)
+    return replace(
+        run, state=FOREIGN, failure=failure, reason=f"{_NOT_OURS} {reason}".strip(), result=clean_result(result)
+    )
+
+
+def _read_warmup(run: Run) -> int:
+    try:
+        record = RunFolder(run.folder).read_record()
+    except RecordError:
+        return WARMUP_STEPS
+    steps = mapping(mapping(record.get("settings")).get("run")).get("warmup_steps")
+    return steps if isinstance(steps, int) and steps >= 0 else WARMUP_STEPS
 
 
 def _by_name(files: Sequence[Path], belongs: Callable[[Path], bool]) -> dict[str, list[Path]]:
@@ -103,7 +131,6 @@ def _make_run(name: str, folder: Path, sweep: str, files: Sequence[Path]) -> Run
         versions={},
         result=clean_result(result),
         command="",
-        is_foreign=True,
         step_files=tuple(files),
     )
 
@@ -134,7 +161,7 @@ def _judge(records: Sequence[StepRecord], expected: int | None, tail: Iterable[L
         kind = "out_of_memory" if _OUT_OF_MEMORY.search(exception) else "crash"
         return kind, f"Its log shows an exception after step {last}: {exception}"
     if expected is not None:
-        return "incomplete", f"Its log announces {expected} steps, and the last that it shows is {last}."
+        return "incomplete", f"It has {expected} steps, and the last in its files is {last}."
     return None, ""
 
 

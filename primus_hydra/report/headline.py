@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from primus_hydra.objective import Objective
-from primus_hydra.report.digits import format_figure
-from primus_hydra.report.model import Report
+from primus_hydra.report.digits import format_count, format_number
+from primus_hydra.report.labels import show_overrides
+from primus_hydra.report.model import PENDING, Report
 from primus_hydra.report.points import Point
 from primus_hydra.report.ranking import describe_basis
 
-_PENDING = ("planning", "planned", "running")
 _MAX_TIES = 8
 
 
@@ -44,8 +44,8 @@ def write_headline(report: Report, points: Sequence[Point]) -> Headline:
     more = [f"and {len(first) - _MAX_TIES} more"] if len(first) > _MAX_TIES else []
     return Headline(
         title=_write_title(first),
-        differs=winner.row.differs if winner else "",
-        figure=format_figure(winner.row.score) if winner and winner.row.score is not None else "",
+        differs=show_overrides(winner.row.differs) if winner else "",
+        figure=format_number(winner.row.score) if winner and winner.row.score is not None else "",
         unit=objective.title if winner else "",
         sentences=tuple(filter(None, [_describe_lead(scored, objective), _count_states(points)])),
         ties=tuple(shown + more) if len(first) > 1 else (),
@@ -78,7 +78,6 @@ def _describe_lead(scored: Sequence[Point], objective: Objective) -> str:
 def _count_states(points: Sequence[Point]) -> str:
     count = Counter(point.row.state for point in points)
     states = ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in count.most_common())
-    pending = sum(count[state] for state in _PENDING)
-    noun = "point" if len(points) == 1 else "points"
+    pending = sum(count[state] for state in PENDING)
     more = f" The ranking is not final: {pending} {'is' if pending == 1 else 'are'} still to come." if pending else ""
-    return f"{len(points)} {noun}: {states}.{more}"
+    return f"{format_count(len(points), 'point')}: {states}.{more}"

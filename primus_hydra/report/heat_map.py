@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from primus_hydra.objective import Objective
+from primus_hydra.report.labels import UNKNOWN
 from primus_hydra.report.points import Point, order_values
 
 MAX_PANELS = 6
@@ -44,9 +45,10 @@ class HeatMap(NamedTuple):
 def make_heat_map(points: Sequence[Point], objective: Objective) -> HeatMap | None:
     """The objective over remat policy and quantization, a panel for each attention; or over the keys that vary most.
 
-    A cell shows its best point, whatever the other keys are. None where fewer than two keys vary, or no point has
-    a score.
+    A cell shows its best point, whatever the other keys are; points of unknown configuration are left out. None where
+    fewer than two keys vary, or no point has a score.
     """
+    points = [point for point in points if UNKNOWN not in point.values.values()]
     keys = _choose_keys(points)
     scores = [point.row.score for point in points if point.row.score is not None]
     if len(keys) < 2 or not scores:
@@ -69,11 +71,17 @@ def make_heat_map(points: Sequence[Point], objective: Objective) -> HeatMap | No
     return HeatMap(row_key, column_key, panel_key, rows, columns, tuple(panels), len(titles))
 
 
+def is_mostly_empty(heat: HeatMap) -> bool:
+    """Whether less than half of the cells of the shown panels have a point."""
+    num_filled = sum(len(cells) for _, cells in heat.panels)
+    return 2 * num_filled < len(heat.rows) * len(heat.columns) * len(heat.panels)
+
+
 def _choose_keys(points: Sequence[Point]) -> list[str]:
     if not points:
         return []
     count = {key: len(order_values(points, key)) for key in points[0].values}
-    readable = [key for key, number in count.items() if number <= MAX_VALUES]
+    readable = [key for key, number in count.items() if 1 < number <= MAX_VALUES]
     wanted = [key for key in _PREFERRED if key in readable] if {*_PREFERRED[:2]} <= {*readable} else []
     others = sorted((key for key in readable if key not in wanted), key=lambda key: -count[key])
     return [*wanted, *others][:3]

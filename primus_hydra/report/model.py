@@ -7,6 +7,13 @@ from typing import Any
 
 from primus_hydra.objective import Objective
 
+FOREIGN = "foreign"
+"""State of a run that was made without us: there is no record of how it went."""
+FINISHED = frozenset({"completed", FOREIGN})
+"""States whose figures may be compared."""
+PENDING = frozenset({"planning", "planned", "running"})
+"""States of runs that are still to come to an end."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
@@ -36,8 +43,8 @@ class Run:
     """Overrides that not all runs of the report share."""
     overrides: tuple[str, ...]
     state: str
-    """As in run.json; `abandoned` where the worker died, `unreadable` where the record is damaged, `foreign` where
-    there is none because MaxText was run without us."""
+    """As in run.json; `abandoned` where the worker died, `unreadable` where the record is damaged, or `FOREIGN`:
+    figures then come from MaxText's metrics file or its log. So it is where the command.sh of a planned run was run."""
     failure: str | None
     reason: str
     composed: Mapping[str, Any]
@@ -51,13 +58,13 @@ class Run:
     """The figures of run.json's `result`; empty where there are none."""
     command: str
     """Repeats the run, for a shell; empty where unknown."""
-    is_foreign: bool
-    """Whether MaxText was run without us: figures come from its metrics file or its log."""
     step_files: tuple[Path, ...]
     """Metrics files and logs that hold the steps of the last attempt, whether or not they exist; see
     `read.read_steps`."""
     objectives: tuple[str, ...] = ()
     """Names of the figures that its sweep was started to compare, the ranking one first; empty where unknown."""
+    peak_bf16_tflops: float | None = None
+    """Dense bf16 peak of one device, TFLOP/s, as its platform's settings say."""
     direction: str | None = None
     """`maximize` or `minimize` where its sweep was started with a direction of its own."""
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from primus_hydra.liveness import is_abandoned
-from primus_hydra.report.figures import clean_result, mapping, text, text_mapping, texts
+from primus_hydra.own_command import own_command
+from primus_hydra.report.figures import clean_result, mapping, number, text, text_mapping, texts
 from primus_hydra.report.model import Run
 from primus_hydra.runs import NOT_BEGUN, Record, RecordError, RunFolder, read_json
 
@@ -38,7 +39,8 @@ def read_run(path: Path, sweep: str) -> Run:
     record = _read_record(folder)
     state = "abandoned" if is_abandoned(record) else text(record["state"])
     command = _read_command(folder)
-    sweep_settings = mapping(mapping(record.get("settings")).get("sweep"))
+    settings = mapping(record.get("settings"))
+    sweep_settings = mapping(settings.get("sweep"))
     name = folder_name(path)
     repeat = record.get("repeat")
     found = _REPEAT.search(name)
@@ -61,10 +63,9 @@ def read_run(path: Path, sweep: str) -> Run:
         versions=text_mapping(record.get("versions")),
         result=clean_result(record.get("result")),
         command=_repeat_command(folder),
-        is_foreign=False,
-        # What lies in a folder that is planned again belongs to the attempt before.
-        step_files=() if state in NOT_BEGUN else (folder.metrics_jsonl, folder.train_log),
+        step_files=() if _holds_none_of_its_steps(record) else (folder.metrics_jsonl, folder.train_log),
         objectives=texts(sweep_settings.get("objective")),
+        peak_bf16_tflops=number(mapping(settings.get("platform")).get("peak_bf16_tflops")),
         direction=text(sweep_settings.get("direction")) or None,
     )
 
@@ -84,6 +85,11 @@ def _read_record(folder: RunFolder) -> Record:
     return record
 
 
+def _holds_none_of_its_steps(record: Record) -> bool:
+    """What lies in a folder that is planned again belongs to the attempt before; a first plan has nothing before it."""
+    return record["state"] in NOT_BEGUN and (record["state"], record.get("attempt")) != ("planned", 0)
+
+
 def _read_command(folder: RunFolder) -> Mapping[str, Any]:
     try:
         return read_json(folder.command_json)
@@ -98,5 +104,5 @@ def _composed(record: Record) -> dict[str, Any]:
 
 def _repeat_command(folder: RunFolder) -> str:
     if folder.replay_yaml.is_file():
-        return f"python -m primus_hydra --config-dir {shlex.quote(str(folder.path))} --config-name replay"
+        return own_command("primus_hydra", "--config-dir", str(folder.path), "--config-name", "replay")
     return f"bash {shlex.quote(str(folder.command_sh))}" if folder.command_sh.is_file() else ""

@@ -4,29 +4,28 @@ import base64
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import vl_convert
 
 from primus_hydra import __version__
-from primus_hydra.atomic_files import write_text_atomic
+from primus_hydra.atomic_files import write_atomic
+from primus_hydra.report.bundle import load_bundle
 from primus_hydra.report.differences import Shared, list_differences, list_shared
 from primus_hydra.report.figure_list import list_figures
 from primus_hydra.report.headline import write_headline
-from primus_hydra.report.model import Report
+from primus_hydra.report.model import Report, Run
 from primus_hydra.report.page_table import list_failures, make_table
 from primus_hydra.report.points import Point, read_points
-from primus_hydra.report.read import read_steps
-from primus_hydra.report.traces import Traces, choose_traced
+from primus_hydra.report.read import read_earlier_steps, read_steps
+from primus_hydra.report.traces import Trace, Traces, choose_traced
 from primus_hydra.report.vega import CONFIG
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 MAX_MATRIX = 60
 """Points that the table of differences shows."""
 _KIND_TITLES = {"environment": "Environment", "XLA flag": "XLA flags", "version": "Versions", "machine": "Machine"}
@@ -40,21 +39,19 @@ def write_page(report: Report, file: Path) -> None:
     """
     points = read_points(report)
     traced = choose_traced(points)
-    traces = {point.label: read_steps(run) for point, run in traced}
-    warmup_steps = {point.label: run.result.get("warmup_steps") or 0 for point, run in traced}
-    text = render_page(report, points, traces, warmup_steps)
+    traces = {point.label: [_read_trace(run) for run in runs] for point, runs in traced}
+    text = render_page(report, points, traces)
     # A path may hold bytes that are no text.
-    write_text_atomic(file, text.encode("utf-8", "backslashreplace").decode())
+    write_atomic(file, text.encode("utf-8", "backslashreplace"))
 
 
-def render_page(report: Report, points: Sequence[Point], traces: Traces, warmup_steps: Mapping[str, int]) -> str:
+def render_page(report: Report, points: Sequence[Point], traces: Traces) -> str:
     """The page's text.
 
     Args:
         report: what is shown.
         points: its rows, from `read_points`.
         traces: steps of the points that get curves.
-        warmup_steps: label -> steps of that trace which were not measured.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -63,9 +60,9 @@ def render_page(report: Report, points: Sequence[Point], traces: Traces, warmup_
         undefined=jinja2.StrictUndefined,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    figures, missing = list_figures(points, report.objective, traces, warmup_steps)
+    figures, missing = list_figures(points, report.objective, traces)
     # The bundle declares names at its top level; in a function of its own they cannot meet anybody else's.
-    bundle = f"(()=>{{{vl_convert.javascript_bundle(_SNIPPET)}}})();"
+    bundle = f"(()=>{{{load_bundle()}}})();"
     scripts = (bundle, (_TEMPLATES / "report.js").read_text(encoding="utf-8"))
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
     return environment.get_template("report.html").render(
@@ -87,6 +84,10 @@ def render_page(report: Report, points: Sequence[Point], traces: Traces, warmup_
         time=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
     )
+
+
+def _read_trace(run: Run) -> Trace:
+    return Trace(read_steps(run), run.result.get("warmup_steps") or 0, run.repeat, read_earlier_steps(run))
 
 
 def _write_policy(scripts: Sequence[str], style: str) -> str:

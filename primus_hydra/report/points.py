@@ -1,18 +1,12 @@
 """The rows of a report with a short name each, the value of every swept key, and their runs."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from primus_hydra.report.labels import DEFAULT, UNKNOWN, make_labels
 from primus_hydra.report.model import Report, Row, Run
-from primus_hydra.report.plain_text import make_plain
-
-FINISHED = frozenset({"completed", "foreign"})
-"""States whose figures may be compared."""
-_MAX_LABEL = 60
-DEFAULT = "default"
-"""Value of a swept key for a point that does not set it and whose configuration does not tell it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +19,7 @@ class Point:
     values: Mapping[str, str]
     """Swept key -> this point's value as text; every point has the same keys."""
     runs: tuple[Run, ...]
-    """The repeats; empty only if the report is inconsistent."""
+    """The repeats, in their order; empty only if the report is inconsistent."""
 
 
 def read_points(report: Report) -> tuple[Point, ...]:
@@ -34,14 +28,12 @@ def read_points(report: Report) -> tuple[Point, ...]:
     firsts = [found[0] if found else None for found in runs]
     keys = _find_swept_keys(report.runs)
     values = [{key: _read_value(run, key) for key in keys} for run in firsts]
-    swept = [key for key in keys if len({each[key] for each in values}) > 1]
-    points = [
-        Point(row=row, label=_make_label(row, own), values=own, runs=found)
-        for row, found, own in zip(
-            report.rows, runs, [{key: each[key] for key in swept} for each in values], strict=True
-        )
-    ]
-    return _make_unique(points)
+    swept = [key for key in keys if len({each[key] for each in values} - {UNKNOWN}) > 1]
+    values = [{key: each[key] for key in swept} for each in values]
+    return tuple(
+        Point(row=row, label=label, values=own, runs=found)
+        for row, label, own, found in zip(report.rows, make_labels(report.rows, values), values, runs, strict=True)
+    )
 
 
 def order_values(points: Sequence[Point], key: str) -> tuple[str, ...]:
@@ -54,26 +46,18 @@ def order_values(points: Sequence[Point], key: str) -> tuple[str, ...]:
         return tuple(distinct)
 
 
-def is_number(text: str) -> bool:
-    """Whether a value is written as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _group_runs(report: Report) -> list[tuple[Run, ...]]:
     """The repeats of every row."""
     point_of = {(run.sweep, run.name): run.point for run in report.runs}
     repeats: dict[tuple[str, str | None], list[Run]] = defaultdict(list)
-    for run in report.runs:
+    for run in sorted(report.runs, key=lambda run: run.repeat):
         repeats[run.sweep, run.point].append(run)
     return [tuple(repeats[row.sweep, point_of.get((row.sweep, row.point))]) for row in report.rows]
 
 
 def _find_swept_keys(runs: Sequence[Run]) -> list[str]:
-    """Keys whose override is not the same text in all runs, in the order of the command line."""
+    """Keys whose override is not the same text in all runs that have any, in the order of the command line."""
+    runs = [run for run in runs if _is_known(run)]
     seen: dict[str, list[str]] = defaultdict(list)
     for run in runs:
         for key, value in _read_overrides(run).items():
@@ -91,33 +75,16 @@ def _unquote(text: str) -> str:
 
 
 def _read_value(run: Run | None, key: str) -> str:
-    if run is None:
-        return DEFAULT
+    if run is None or not _is_known(run):
+        return UNKNOWN
     overrides = _read_overrides(run)
     return overrides[key] if key in overrides else _show_value(run.composed.get(key, DEFAULT))
 
 
+def _is_known(run: Run) -> bool:
+    """Whether its files tell its configuration: those of a foreign run do not."""
+    return bool(run.overrides or run.composed)
+
+
 def _show_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _make_label(row: Row, values: Mapping[str, str]) -> str:
-    """Values say enough where they are words; a number, an empty text or a switch needs its key."""
-    parts = [value if _speaks(value) else f"{key.rpartition('.')[2]}={value or '""'}" for key, value in values.items()]
-    text = make_plain(" · ".join(parts) or row.differs or row.point)
-    return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
-
-
-def _speaks(value: str) -> bool:
-    return value.lower() not in {"", "true", "false", "null", "none", DEFAULT} and not is_number(value)
-
-
-def _make_unique(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Name the sweep where labels repeat, and number those that still do."""
-    for describe in (lambda point, _: point.row.sweep, lambda _, number: f"#{number}"):
-        count = Counter(point.label for point in points)
-        points = [
-            replace(point, label=f"{point.label} ({describe(point, number)})") if count[point.label] > 1 else point
-            for number, point in enumerate(points, start=1)
-        ]
-    return tuple(points)

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from primus_hydra.own_command import normalise
 from primus_hydra.report.best import write_best
-from primus_hydra.report.files import write_all
+from primus_hydra.report.files import try_writing, write_all
 from primus_hydra.report.model import Report
 
 
@@ -23,22 +24,15 @@ def publish(report: Report, folder: Path, *, page: bool) -> tuple[list[str], lis
     problems += more
     sentences = [told] if told else []
     if page:
-        file = (folder / "report.html").absolute()
-        problem = _write_page(report, file)
+        file = normalise(folder) / "report.html"
+        problem = try_writing(file, lambda path: _write_page(report, path))
         sentences += [] if problem else [f"Page: {file}"]
         problems += [problem] if problem else []
     return sentences, problems
 
 
-def _write_page(report: Report, file: Path) -> str:
-    """What is wrong; empty if nothing."""
-    try:
-        # Imported here: drawing needs large packages.
-        from primus_hydra.report.page import write_page
+def _write_page(report: Report, file: Path) -> None:
+    # Imported here: drawing needs large packages.
+    from primus_hydra.report.page import write_page
 
-        write_page(report, file)
-    except ImportError as error:
-        return f"{file} was not written: {error}. Install primus-hydra with its dependencies."
-    except OSError as error:
-        return f"{file} could not be written: {error.strerror}."
-    return ""
+    write_page(report, file)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from primus_hydra.objective import Objective
-from primus_hydra.report.foreign_run import FOREIGN
-from primus_hydra.report.model import Report, Row
+from primus_hydra.report.digits import format_count
+from primus_hydra.report.model import FOREIGN, Report, Row
 from primus_hydra.report.plain_text import make_plain
 
 _MAX_NAMED = 3
@@ -14,9 +14,9 @@ _NOT_OF_EQUAL_LENGTH = ("final_loss",)
 def describe_ranking(report: Report) -> str:
     """Who leads, by what, what that figure was taken from, what counts as a tie, and what the ranking cannot know."""
     ranked = [row for row in report.rows if row.rank is not None]
-    count = _count(len(report.rows), "point")
+    count = format_count(len(report.rows), "point")
     if len(report.runs) != len(report.rows):
-        count += f" in {_count(len(report.runs), 'run')}"
+        count += f" in {format_count(len(report.runs), 'run')}"
     if not ranked:
         return f"{count}, none with a score."
     leaders = [row for row in ranked if row.rank == 1]
@@ -27,13 +27,6 @@ def describe_basis(report: Report) -> str:
     """What the ranking was taken from, what counts as a tie, and what it cannot know; empty without a score."""
     ranked = [row for row in report.rows if row.rank is not None]
     return " ".join([_describe_basis(report, ranked), *_describe_caveats(report, ranked)]) if ranked else ""
-
-
-def format_figure(value: float, objective: Objective) -> str:
-    """An objective's value as a table shows it, without its unit."""
-    if objective.name == "final_loss":
-        return f"{value:.4f}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _describe_leaders(leaders: Sequence[Row]) -> str:
@@ -76,6 +69,8 @@ def _describe_caveats(report: Report, ranked: Sequence[Row]) -> list[str]:
     lengths = {row.last_step for row in ranked if row.last_step is not None}
     if report.objective.name in _NOT_OF_EQUAL_LENGTH and len(lengths) > 1:
         caveats.append(f"Their last steps differ ({min(lengths)} to {max(lengths)}), so the losses do not compare.")
+    if len(ranked) > 1 and all(row.num_completed == 1 for row in ranked):
+        caveats.append("One run each: drift between runs is not covered; sweep.repeats=3 shows it.")
     if any(row.state == FOREIGN for row in ranked):
         caveats.append(
             "Foreign runs were made without primus_hydra: they are ranked by the steps in their files, and nothing "
@@ -87,8 +82,4 @@ def _describe_caveats(report: Report, ranked: Sequence[Row]) -> list[str]:
 def _span(counts: Iterable[int | None], noun: str) -> str:
     known = [count for count in counts if count is not None]
     least, most = min(known), max(known)
-    return _count(most, noun) if least == most else f"{least} to {most} {noun}s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return format_count(most, noun) if least == most else f"{least} to {most} {noun}s"

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from primus_hydra.maxtext.metrics import StepRecord
 from primus_hydra.objective import DEFAULT_OBJECTIVE, OBJECTIVES, Objective, choose_objective
-from primus_hydra.report.foreign_run import read_foreign_runs
+from primus_hydra.own_command import normalise
+from primus_hydra.report.foreign_run import adopt_steps, read_foreign_runs
 from primus_hydra.report.model import Report, Run, Step
 from primus_hydra.report.own_run import is_run_folder, read_run
-from primus_hydra.report.rows import describe_differences, make_rows
+from primus_hydra.report.rows import make_rows
+from primus_hydra.report.short_names import describe_differences
+from primus_hydra.report.so_far import tell_progress
 from primus_hydra.report.step_files import read_records
 
 
@@ -23,7 +27,7 @@ def read_report(folders: Sequence[Path], objective: str | None = None, direction
     Raises:
         KeyError: there is no such objective.
     """
-    absolute = [folder.absolute() for folder in folders]
+    absolute = [normalise(folder) for folder in folders]
     labels = _label_sweeps(dict.fromkeys(_sweep_of(folder) for folder in absolute))
     runs: dict[tuple[Path, str], Run] = {}
     problems: list[str] = []
@@ -47,11 +51,29 @@ def read_report(folders: Sequence[Path], objective: str | None = None, direction
 
 def read_steps(run: Run) -> tuple[Step, ...]:
     """The finished steps of the run's last attempt, in order; read from its files at every call."""
-    records = read_records(run.step_files, expected=run.result.get("num_steps"))
-    return tuple(
-        Step(step=record.step, loss=record.loss if _is_finite(record.loss) else None, step_time_s=record.step_time_s)
-        for record in records
-    )
+    return tuple(map(_make_step, read_records(run.step_files, expected=run.result.get("num_steps"))))
+
+
+def read_earlier_steps(run: Run) -> tuple[Step, ...]:
+    """The steps before the last attempt's first one, of a run that went on from a checkpoint; else nothing."""
+    first = run.result.get("first_step") or 0
+    if not first:
+        return ()
+    found: dict[int, Step] = {}
+    # metrics.jsonl.2 is newer than metrics.jsonl.1, and what it trained again counts.
+    for file in sorted(run.folder.glob("metrics.jsonl.*"), key=_attempt_of):
+        found |= {record.step: _make_step(record) for record in read_records([file])}
+    return tuple(found[step] for step in sorted(found) if step < first)
+
+
+def _attempt_of(file: Path) -> int:
+    number = file.suffix.removeprefix(".")
+    return int(number) if number.isdecimal() else 0
+
+
+def _make_step(record: StepRecord) -> Step:
+    loss = record.loss if _is_finite(record.loss) else None
+    return Step(step=record.step, loss=loss, step_time_s=record.step_time_s)
 
 
 def _is_finite(value: float) -> bool:
@@ -89,13 +111,20 @@ def _read_here(folder: Path, sweep: str, *, is_child: bool) -> tuple[list[Run], 
     """The run, or the foreign runs, whose files lie directly in the folder."""
     try:
         if is_run_folder(folder):
-            return [read_run(folder, sweep)], []
+            return [_complete(read_run(folder, sweep))], []
         # Logs beside our run folders are a scheduler's, not runs.
         if not is_child and next(folder.glob("*/run.json"), None):
             return [], []
         return read_foreign_runs(folder, sweep), []
     except OSError as error:
         return [], [f"{folder} cannot be read: {error.strerror}."]
+
+
+def _complete(run: Run) -> Run:
+    """What the run's own files say beyond its record."""
+    if run.state == "planned":
+        return adopt_steps(run)
+    return tell_progress(run) if run.state == "running" else run
 
 
 def _explain_nothing(folder: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import altair as alt
 
 from primus_hydra.objective import Objective
-from primus_hydra.report.digits import choose_decimals, format_figure, format_range
+from primus_hydra.report.digits import choose_decimals, format_number, format_range
 from primus_hydra.report.series import MemoryPoint, ScorePoint
 from primus_hydra.report.traces import StepMark, StepTimes
 from primus_hydra.report.vega import Spec, make_data, make_spec, make_tips
@@ -30,7 +30,7 @@ def draw_scores(points: Sequence[ScorePoint], objective: Objective) -> Spec:
             "low": point.low,
             "high": point.high,
             "place": "first" if point.rank == 1 else "other",
-            "shown": format_figure(point.score, decimals),
+            "shown": format_number(point.score, decimals),
             "interval": format_range(point.low, point.high, decimals),
             "rank": str(point.rank),
         }
@@ -59,7 +59,7 @@ def draw_memory(points: Sequence[MemoryPoint], kind: str) -> Spec:
             "memory": point.memory_gib,
             "low": point.low_gib,
             "high": point.high_gib,
-            "shown": format_figure(point.memory_gib, decimals),
+            "shown": format_number(point.memory_gib, decimals),
             "interval": format_range(point.low_gib, point.high_gib, decimals),
         }
         for point in points
@@ -77,7 +77,7 @@ def draw_step_times(times: Sequence[StepTimes], marks: Sequence[StepMark]) -> Sp
     rows = [
         {
             **each._asdict(),
-            "shown": f"{format_figure(each.median_s, decimals)} s",
+            "shown": f"{format_number(each.median_s, decimals)} s",
             "half": f"{format_range(each.p25_s, each.p75_s)} s",
             "most": f"{format_range(each.p5_s, each.p95_s)} s",
         }
@@ -109,7 +109,8 @@ def _draw_step_marks(marks: Sequence[StepMark], x: alt.X, y: alt.Y, ends: tuple[
             **mark._asdict(),
             "kind": _WARMUP if mark.is_warmup else _FAR_OFF,
             "drawn": _BEYOND if not ends[0] <= mark.step_time_s <= ends[1] else _WARMUP if mark.is_warmup else _FAR_OFF,
-            "shown": f"{format_figure(mark.step_time_s)} s",
+            "shown": f"{format_number(mark.step_time_s)} s",
+            "run": str(mark.repeat),
         }
         for mark in marks
     ]
@@ -119,7 +120,7 @@ def _draw_step_marks(marks: Sequence[StepMark], x: alt.X, y: alt.Y, ends: tuple[
     shape_scale = alt.Scale(domain=names, range=[shapes[name] for name in names])
     chart: alt.Chart = alt.Chart(make_data(rows)).mark_point(size=40, strokeWidth=1.4, opacity=1, color="var(--c2)")
     shape = alt.Shape("drawn:N", scale=shape_scale, title=None, legend=legend)
-    tooltip = make_tips(label="point", step="step", shown="step time", kind="this is a")
+    tooltip = make_tips(label="point", run="repeat", step="step", shown="step time", kind="this is a")
     return chart.encode(x=x, y=y, shape=shape, tooltip=tooltip)
 
 

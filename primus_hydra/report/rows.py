@@ -1,15 +1,11 @@
 """Runs as rows: repeats together, ranked honestly."""
 
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from primus_hydra.objective import Objective, read_figure
-from primus_hydra.report.foreign_run import FOREIGN
-from primus_hydra.report.model import Row, Run
-
-_SCORED = ("completed", FOREIGN)
+from primus_hydra.report.model import FINISHED, Row, Run
 
 
 def make_rows(runs: Sequence[Run], objective: Objective) -> tuple[Row, ...]:
@@ -33,7 +29,7 @@ def rank_rows(rows: Sequence[Row], objective: Objective) -> tuple[Row, ...]:
     ranked: list[Row] = []
     leader: Row | None = None
     for position, row in enumerate(scored, start=1):
-        if leader is None or not _overlap(leader, row):
+        if leader is None or not overlap(leader, row):
             leader = replace(row, rank=position)
             ranked.append(leader)
         else:
@@ -41,22 +37,17 @@ def rank_rows(rows: Sequence[Row], objective: Objective) -> tuple[Row, ...]:
     return (*ranked, *(replace(row, rank=None) for row in rows if row.score is None))
 
 
-def _overlap(a: Row, b: Row) -> bool:
+def overlap(a: Row, b: Row) -> bool:
+    """Whether two points cannot be told apart: their intervals have a value in common."""
     ends = (a.score_low, a.score_high, b.score_low, b.score_high)
     if any(end is None for end in ends):
         return a.score == b.score
     return ends[0] <= ends[3] and ends[2] <= ends[1]  # type: ignore[operator]
 
 
-def describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """For each run the overrides that not all runs share, as one text; empty where nothing differs."""
-    count = Counter(text for texts in overrides for text in set(texts))
-    return [" ".join(text for text in texts if count[text] < len(overrides)) for texts in overrides]
-
-
 def is_scored(run: Run) -> bool:
     """Whether the run's figures may rank it: completed, or foreign without a sign of failure."""
-    return run.state in _SCORED and run.failure is None
+    return run.state in FINISHED and run.failure is None
 
 
 def _make_row(repeats: Sequence[Run], objective: Objective) -> Row:

@@ -8,7 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from primus_hydra.objective import OBJECTIVES, format_figure
 from primus_hydra.progress import format_duration
+from primus_hydra.report.digits import format_count
 from primus_hydra.report.plain_text import make_plain
 
 UNKNOWN = "-"
@@ -61,15 +63,12 @@ def _step_time(_record: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """Median and middle half, with what they were taken from."""
     if not result.get("num_steps"):
         return UNKNOWN
-    taken = f"{_count(result['num_steps_measured'], 'step')} after {_count(result['warmup_steps'], 'warm-up step')}"
+    measured, warmup = result["num_steps_measured"], result["warmup_steps"]
+    taken = f"{format_count(measured, 'step')} after {format_count(warmup, 'warm-up step')}"
     time = result["step_time_s"]
     if time is None:
         return f"{TOO_FEW} ({taken})"
     return f"{time['median']:.4g} s ({time['p25']:.4g} to {time['p75']:.4g}; median of {taken})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _speed(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], str]:
@@ -77,7 +76,7 @@ def _speed(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], str]:
         if result.get("num_steps") and result["too_few_steps"]:
             return TOO_FEW
         value = result.get(key)
-        return UNKNOWN if value is None else (f"{value:,.0f}" if value >= 1000 else f"{value:.4g}")
+        return UNKNOWN if value is None else format_figure(value, OBJECTIVES[key])
 
     return show
 
@@ -102,7 +101,7 @@ def _memory(_record: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 
 def _platform(_record: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     kind, count = result.get("device_kind"), result.get("num_devices")
-    parts = [result.get("platform"), _count(count, "device") if count else None]
+    parts = [result.get("platform"), format_count(count, "device") if count else None]
     parts.insert(1, kind if kind != result.get("platform") else None)
     return ", ".join(str(part) for part in parts if part) or UNKNOWN
 

@@ -1,13 +1,19 @@
 """What the charts that compare points show, as plain data; a chart without data is an empty tuple."""
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from primus_hydra.objective import OBJECTIVES, Objective
-from primus_hydra.report.points import FINISHED, Point
+from primus_hydra.report.model import FINISHED
+from primus_hydra.report.points import Point
 
 MAX_POINTS = 30
 """The best points that a chart with one line a point shows."""
+SAME_MEMORY = 1.01
+"""Peaks whose ratio is less than this count as equal: an allocator's noise must not make a front."""
 _SPEEDS = ("tokens_per_second_per_device", "tflops_per_second_per_device", "step_time_s")
 
 
@@ -39,7 +45,7 @@ class FrontPoint(NamedTuple):
     memory_gib: float
     speed: float
     on_front: bool
-    """No other point is better in one of the two and not worse in the other."""
+    """No other point is better in one of the two and not worse in the other; see SAME_MEMORY."""
     rank: int | None
 
 
@@ -89,12 +95,15 @@ def list_front(points: Sequence[Point], objective: Objective) -> tuple[FrontPoin
     ]
     sign = -1 if speed.maximize else 1
     known.sort(key=lambda item: (item[0], sign * item[1]))
-    front: list[FrontPoint] = []
-    best: tuple[float, float] | None = None
+    memories = [memory for memory, _, _ in known]
+    best = list(accumulate((-sign * value for _, value, _ in known), max))
+    front = []
     for memory, value, point in known:
-        is_better = best is None or sign * value < sign * best[1] or (memory, value) == best
-        best = (memory, value) if is_better else best
-        front.append(FrontPoint(point.label, memory, value, is_better, point.row.rank))
+        affordable = best[bisect_left(memories, max(memory * SAME_MEMORY, math.nextafter(memory, math.inf))) - 1]
+        num_cheaper = bisect_right(memories, memory / SAME_MEMORY)
+        is_cheapest = not num_cheaper or best[num_cheaper - 1] < -sign * value
+        on_front = affordable == -sign * value and is_cheapest
+        front.append(FrontPoint(point.label, memory, value, on_front, point.row.rank))
     return tuple(front)
 
 

@@ -1,13 +1,20 @@
-"""What differs between points, without the names that every point has: values under a title that names the keys."""
+"""What differs between points, in as few words as possible."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 _TITLE = "what differs"
 _JOINT = " · "
 
 
+def describe_differences(overrides: Sequence[Sequence[str]]) -> list[str]:
+    """For each point the overrides that not all points share, as one text; empty where nothing differs."""
+    count = Counter(text for texts in overrides for text in set(texts))
+    return [" ".join(text for text in texts if count[text] < len(overrides)) for texts in overrides]
+
+
 def shorten(texts: Sequence[str]) -> tuple[str, list[str]]:
-    """A column's title and its entries.
+    """A column's title and its entries: values under the keys, where every point has the same keys.
 
     Args:
         texts: for each point its differing overrides, `remat_policy=full quantization=int8`.

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from primus_hydra.report.model import Run, Step
-from primus_hydra.report.points import FINISHED, Point
+from primus_hydra.report.points import Point
+from primus_hydra.report.rows import is_scored
 
 MAX_CURVES = 12
 MAX_DIVERGED = 4
@@ -17,8 +18,20 @@ FAR_OFF = 3.0
 MINIMUM_STEPS = 3
 """Fewer measured steps have no distribution."""
 
-Traces = Mapping[str, Sequence[Step]]
-"""Label of a point -> the steps of one of its runs, in order."""
+
+class Trace(NamedTuple):
+    """The steps of one run, in order."""
+
+    steps: Sequence[Step]
+    warmup_steps: int = 0
+    """How many of the first steps were not measured."""
+    repeat: int = 1
+    earlier: Sequence[Step] = ()
+    """Steps of the attempts that this one went on from; only the loss curve has them."""
+
+
+Traces = Mapping[str, Sequence[Trace]]
+"""Label of a point -> its completed repeats, or the one run that tells most; the first one has the loss curve."""
 
 
 class LossPoint(NamedTuple):
@@ -40,12 +53,13 @@ class LastFinite(NamedTuple):
 
 
 class StepTimes(NamedTuple):
-    """How the measured step times of one run are spread, seconds."""
+    """How the measured step times of a point are spread, seconds; the steps of its repeats together."""
 
     label: str
     p5_s: float
     p25_s: float
     median_s: float
+    """Over repeats the median of their medians, as in the table."""
     p75_s: float
     p95_s: float
     num_steps: int
@@ -59,26 +73,31 @@ class StepMark(NamedTuple):
     step_time_s: float
     is_warmup: bool
     """Not measured; a mark that is no warm-up lies far off the measured steps."""
+    repeat: int = 1
 
 
-def choose_traced(points: Sequence[Point]) -> tuple[tuple[Point, Run], ...]:
-    """The best points and some that diverged, each with the run that stands for it: the first completed repeat."""
+def choose_traced(points: Sequence[Point]) -> tuple[tuple[Point, tuple[Run, ...]], ...]:
+    """The best points and some that diverged or were stopped early, with their completed repeats or their first run."""
     best = [point for point in points if point.row.rank is not None][:MAX_CURVES]
     diverged = [point for point in points if point.row.failure == "not_finite_loss"][:MAX_DIVERGED]
-    return tuple((point, _choose_run(point.runs)) for point in [*best, *diverged] if point.runs)
+    stopped = [point for point in points if point.row.state == "skipped"][:MAX_DIVERGED]
+    return tuple((point, _choose_runs(point.runs)) for point in [*best, *diverged, *stopped] if point.runs)
 
 
 def list_losses(traces: Traces) -> tuple[LossPoint, ...]:
     """Every curve with at most MAX_CURVE_POINTS points; peaks and gaps survive."""
     return tuple(
-        LossPoint(label, step.step, step.loss) for label, steps in traces.items() for step in thin_out_steps(steps)
+        LossPoint(label, step.step, step.loss)
+        for label, runs in traces.items()
+        for step in thin_out_steps([*runs[0].earlier, *runs[0].steps])
     )
 
 
 def list_last_finite(traces: Traces) -> tuple[LastFinite, ...]:
     """The last finite loss of every curve that goes on without one."""
     found = []
-    for label, steps in traces.items():
+    for label, runs in traces.items():
+        steps = runs[0].steps
         finite = [step for step in steps if step.loss is not None]
         if finite and steps[-1].loss is None:
             assert finite[-1].loss is not None
@@ -104,40 +123,43 @@ def thin_out_steps(steps: Sequence[Step], limit: int = MAX_CURVE_POINTS) -> tupl
     return tuple(kept[index] for index in sorted(kept))[-limit:]
 
 
-def list_step_times(traces: Traces, warmup_steps: Mapping[str, int]) -> tuple[StepTimes, ...]:
-    """Quantiles of the steps after the warm-up; `warmup_steps` is by label, dropped by position."""
+def list_step_times(traces: Traces) -> tuple[StepTimes, ...]:
+    """Quantiles of the steps after the warm-up, which is dropped by position."""
     found = []
-    for label, steps in traces.items():
-        times = _known_times(steps[warmup_steps.get(label, 0) :])
-        if len(times) >= MINIMUM_STEPS:
-            cuts = statistics.quantiles(times, n=20, method="inclusive")
-            found.append(StepTimes(label, cuts[0], cuts[4], cuts[9], cuts[14], cuts[18], len(times)))
+    for label, runs in traces.items():
+        times = [times for run in runs if (times := _known_times(run.steps[run.warmup_steps :]))]
+        pooled = [seconds for each in times for seconds in each]
+        if len(pooled) >= MINIMUM_STEPS:
+            cuts = statistics.quantiles(pooled, n=20, method="inclusive")
+            median = statistics.median(statistics.median(each) for each in times)
+            found.append(StepTimes(label, cuts[0], cuts[4], median, cuts[14], cuts[18], len(pooled)))
     return tuple(found)
 
 
-def list_step_marks(traces: Traces, warmup_steps: Mapping[str, int]) -> tuple[StepMark, ...]:
-    """Warm-up steps, and of each run at most MAX_OUTLIERS steps that lie farthest off the others."""
-    spread = {times.label: times for times in list_step_times(traces, warmup_steps)}
+def list_step_marks(traces: Traces) -> tuple[StepMark, ...]:
+    """Warm-up steps, and of each point at most MAX_OUTLIERS steps that lie farthest off the others."""
     marks: list[StepMark] = []
-    for label, times in spread.items():
-        steps, count = traces[label], warmup_steps.get(label, 0)
-        marks += _mark(label, steps[:count], is_warmup=True)
-        far_off = [mark for mark in _mark(label, steps[count:], is_warmup=False) if _distance(mark, times) > FAR_OFF]
-        far_off.sort(key=lambda mark: -_distance(mark, spread[mark.label]))
-        marks += sorted(far_off[:MAX_OUTLIERS], key=lambda mark: mark.step)
+    for times in list_step_times(traces):
+        runs = traces[times.label]
+        for run in runs:
+            marks += _mark(times.label, run, run.steps[: run.warmup_steps], is_warmup=True)
+        measured = [mark for run in runs for mark in _mark(times.label, run, run.steps[run.warmup_steps :])]
+        far_off = [mark for mark in measured if _distance(mark, times) > FAR_OFF]
+        far_off.sort(key=lambda mark: -_distance(mark, times))
+        marks += sorted(far_off[:MAX_OUTLIERS], key=lambda mark: (mark.repeat, mark.step))
     return tuple(marks)
 
 
-def _choose_run(runs: Sequence[Run]) -> Run:
-    return next((run for run in runs if run.state in FINISHED), runs[0])
+def _choose_runs(runs: Sequence[Run]) -> tuple[Run, ...]:
+    return tuple(run for run in runs if is_scored(run)) or tuple(runs[:1])
 
 
 def _known_times(steps: Iterable[Step]) -> list[float]:
     return [step.step_time_s for step in steps if step.step_time_s]
 
 
-def _mark(label: str, steps: Iterable[Step], *, is_warmup: bool) -> list[StepMark]:
-    return [StepMark(label, step.step, step.step_time_s, is_warmup) for step in steps if step.step_time_s]
+def _mark(label: str, run: Trace, steps: Iterable[Step], *, is_warmup: bool = False) -> list[StepMark]:
+    return [StepMark(label, step.step, step.step_time_s, is_warmup, run.repeat) for step in steps if step.step_time_s]
 
 
 def _distance(mark: StepMark, times: StepTimes) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from primus_hydra.identity import IDENTITY_FREE_VARIABLES
+from primus_hydra.identity import IDENTITY_FREE_VARIABLES, OUTPUT_KEYS
 from primus_hydra.paths import conf_dir
 from primus_hydra.report.figures import mapping, text_mapping, texts
 from primus_hydra.runs import Record, RunFolder, read_json
@@ -16,13 +16,8 @@ from primus_hydra.xla_flags import parse_flags
 
 GROUPS = ("module", "model", "data", "platform", "precision")
 """Config groups under the experiment, in their order."""
-PLACES = frozenset(
-    {
-        *("run_name", "base_output_directory", "metrics_file", "checkpoint_dir", "metrics_dir", "tensorboard_dir"),
-        *("wandb_run_name", "goodput_job_name", "hf_access_token"),
-    }
-)
-"""MaxText keys that say where a run writes and what it is called: each run chooses its own."""
+PLACES = OUTPUT_KEYS | {"wandb_run_name", "goodput_job_name", "hf_access_token"}
+"""MaxText keys that each run chooses for itself."""
 _NO_CHOICE = "None"
 _HOST_DEVICES = "xla_force_host_platform_device_count"
 _SHIPPED_ORIGIN = re.compile(r"conf/(\w+)/")

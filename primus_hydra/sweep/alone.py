@@ -17,9 +17,9 @@ from primus_hydra.errors import Problem, format_problems
 from primus_hydra.points import Plan, Point
 from primus_hydra.runs import RecordError, RunFolder, RunFolderError
 from primus_hydra.schema import Action, SweepSettings
-from primus_hydra.sweep.folders import describe_write_error, write_invalid_record, write_plans
 from primus_hydra.sweep.judge import Verdict, judge_points
 from primus_hydra.sweep.outcomes import read_outcome
+from primus_hydra.sweep.records import describe_write_error, write_invalid_record, write_plans
 from primus_hydra.sweep.summary import show_ranking
 from primus_hydra.tell import tell
 

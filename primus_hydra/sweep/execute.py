@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from primus_hydra import worker
-from primus_hydra.points import Plan
+from primus_hydra.points import Plan, Point
 from primus_hydra.progress import Voice
 from primus_hydra.runs import Record
 from primus_hydra.schema import SweepSettings
-from primus_hydra.sweep.folders import read_if_there, write_plans
 from primus_hydra.sweep.halving import ranking_objective
+from primus_hydra.sweep.job import Job, Policy, Trials
 from primus_hydra.sweep.judge import Standing, Verdict
 from primus_hydra.sweep.ladder import Ladder, climb
 from primus_hydra.sweep.live import SweepView
-from primus_hydra.sweep.pool import Job, Policy, run_jobs
+from primus_hydra.sweep.pool import run_jobs
+from primus_hydra.sweep.records import read_if_there, write_plans
 from primus_hydra.sweep.slots import Slot
 
 
@@ -30,6 +31,8 @@ class Execution:
     """Number of the point -> what people call it."""
     completed: Sequence[tuple[str, Record]]
     """Name and record of the runs that were complete before."""
+    trials: Trials | None = None
+    """Of a search."""
     began: bool = False
     """Whether the pool has been at work."""
     interrupted: bool = False
@@ -67,6 +70,7 @@ class Execution:
                 policy=policy,
                 view=view,
                 completed=self.completed,
+                trials=self.trials,
             )
         records = [read_if_there(plan.folder) for plan in plans]
         self.interrupted = ended.interrupted
@@ -84,10 +88,10 @@ class Execution:
         )
 
 
-def name_run(plan: Plan, differences: Mapping[int | None, str]) -> str:
+def name_run(run: Plan | Point, differences: Mapping[int | None, str]) -> str:
     """What people call a run: `3 remat_policy=full`, `3 remat_policy=full, repeat 2`."""
-    again = f", repeat {plan.repeat}" if plan.repeat > 1 else ""
-    return f"{plan.number} {differences[plan.number]}".rstrip() + again
+    again = f", repeat {run.repeat}" if run.repeat > 1 else ""
+    return f"{run.number} {differences[run.number]}{again}"
 
 
 def execute_standings(execution: Execution, standings: Sequence[Standing], ladder: Ladder | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from primus_hydra.errors import Problem
 from primus_hydra.maxtext.model_files import load_defaults
-from primus_hydra.objective import OBJECTIVES, Objective, choose_objective
+from primus_hydra.objective import OBJECTIVES, Objective, choose_objective, describe_figure
 from primus_hydra.points import Plan
 from primus_hydra.results import MINIMUM_STEPS
 from primus_hydra.schema import SweepSettings
@@ -72,29 +72,27 @@ def decide(rule: Rule, rung: int, scores: Mapping[str, float | None], total_step
         scores: name -> figure; None: failed.
         total_steps: name -> steps that the point makes if it survives everything.
     """
-    sign = -1.0 if rule.maximize else 1.0
+    sign, objective = -1.0 if rule.maximize else 1.0, OBJECTIVES[rule.objective]
     figures = {name: score for name, score in scores.items() if score is not None}
     ranked = sorted(figures, key=lambda name: sign * figures[name])
-    num_kept = max(1, math.ceil(rule.keep * len(scores) - _ROUNDING))
+    num_kept = count_kept(rule, len(scores))
     last = figures[ranked[min(num_kept, len(ranked)) - 1]] if ranked else math.nan
     survivors = [name for name in ranked if sign * figures[name] <= sign * last]
     dropped = {}
     for name in scores:
         after = f"after {rung} of {total_steps[name]} steps"
         if name not in figures:
-            dropped[name] = f"Not continued {after}: it has no {OBJECTIVES[rule.objective].title} to compare."
+            dropped[name] = f"Not continued {after}: it has no {objective.title} to compare."
         elif name not in survivors:
             position = 1 + sum(sign * other < sign * figures[name] for other in figures.values())
-            shown, best = (format_figure(rule.objective, figures[key]) for key in (name, ranked[0]))
+            shown, best = (describe_figure(figures[key], objective) for key in (name, ranked[0]))
             dropped[name] = f"Stopped {after}: {_ordinal(position)} of {len(scores)} ({shown}; the best had {best})."
     return Decision(steps=rung, scores=dict(scores), survivors=tuple(survivors), dropped=dropped)
 
 
-def format_figure(objective: str, value: float) -> str:
-    """A figure with its unit: `1,234 tokens/s/device`, `step time 0.5 s`."""
-    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    title, comma, unit = OBJECTIVES[objective].title.partition(", ")
-    return f"{title} {number} {unit}" if comma else (f"{number} {title}" if "/" in title else f"{title} {number}")
+def count_kept(rule: Rule, num_compared: int) -> int:
+    """How many go on, unless some cannot be told apart."""
+    return max(1, math.ceil(rule.keep * num_compared - _ROUNDING))
 
 
 def _ordinal(number: int) -> str:

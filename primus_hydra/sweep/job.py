@@ -32,3 +32,12 @@ class Policy:
     """Start nothing more after a failure."""
     stop_below: float | None = None
     """Stop a point below this fraction of the fastest completed point's speed; None: never."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trials:
+    """How far a search was before a batch of its trials."""
+
+    num_before: int
+    num_all: int | None
+    """Trials that the search makes; None where its sweeper does not tell."""

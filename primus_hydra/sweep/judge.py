@@ -5,18 +5,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from primus_hydra.launch import expected_steps
+from primus_hydra.destination import has_checkpoint
 from primus_hydra.liveness import is_abandoned
 from primus_hydra.points import Plan, Point
+from primus_hydra.report.digits import format_count
 from primus_hydra.report.short_names import shorten
 from primus_hydra.runs import NOT_BEGUN, Record, RecordError
-from primus_hydra.schema import SweepSettings
-from primus_hydra.sweep.folders import count_planned_steps
+from primus_hydra.schema import Action, SweepSettings
+from primus_hydra.sweep.halving import final_steps
+from primus_hydra.sweep.records import count_planned_steps
 
 _MAX_REASON = 160
+_SHORT_REASON = 60
+"""Characters of a reason that is no longer in its cell than a reference to it."""
 
 
 class Verdict(StrEnum):
@@ -96,10 +101,12 @@ def _judge_folder(run: Point, plan: Plan) -> tuple[Verdict, str]:
 
 def _judge_completed(record: Record, plan: Plan) -> tuple[Verdict, str]:
     made = count_planned_steps(record)
-    planned = expected_steps({key: {"value": value} for key, value in plan.keys.items()})
-    if made is not None and planned is not None and made < planned:
-        return Verdict.RUN_AGAIN, f"completed {made} of {planned} steps so far"
-    return Verdict.DONE, "completed in an earlier start of this sweep"
+    planned = final_steps(plan.keys)
+    if made is not None and made < planned:
+        how = "continues from its checkpoint" if has_checkpoint(plan.keys) else "begins again (no checkpoint)"
+        return Verdict.RUN_AGAIN, f"completed {made} of {planned} steps; {how}"
+    elsewhere = f", as point {record['point']}" if record.get("point") not in (plan.number, None) else ""
+    return Verdict.DONE, f"completed in an earlier start of this sweep{elsewhere}"
 
 
 def _still_skips(record: Record, settings: SweepSettings) -> bool:
@@ -108,31 +115,53 @@ def _still_skips(record: Record, settings: SweepSettings) -> bool:
     return causes.get(str(record.get("failure")), False)
 
 
-def describe_standings(standings: Sequence[Standing]) -> str:
-    """`2 run, 1 done`."""
-    tally = Counter(str(standing.verdict) for standing in standings)
+def describe_standings(standings: Sequence[Standing], action: Action) -> str:
+    """`2 run, 1 done`; `2 check, 1 done` where nothing is trained."""
+    tally = Counter(_name_verdict(standing, action) for standing in standings)
     return ", ".join(f"{number} {verdict}" for verdict, number in tally.items())
 
 
-def plan_table(standings: Sequence[Standing], differences: Mapping[int | None, str]) -> Table:
+def _name_verdict(standing: Standing, action: Action) -> str:
+    return str(standing.verdict) if action is Action.train or not standing.starts else action.value
+
+
+def plan_table(
+    standings: Sequence[Standing], differences: Mapping[int | None, str], action: Action = Action.train
+) -> RenderableType:
     """What a person sees before anything starts: point, what differs, verdict, reason.
+
+    A long reason that several points share is told once, below the table.
 
     Args:
         standings: of all runs; the repeats of a point share a line.
         differences: number of the point -> what not all points share.
+        action: what is done with those that start.
     """
     points: defaultdict[int | None, list[Standing]] = defaultdict(list)
     for standing in standings:
         points[standing.run.number].append(standing)
-    count = "1 point" if len(points) == 1 else f"{len(points)} points"
+    count = format_count(len(points), "point")
     runs = f", {len(standings)} runs" if len(standings) > len(points) else ""
-    table = Table(title=Text(f"{count}{runs}: {describe_standings(standings)}"), title_justify="left")
+    table = Table(title=Text(f"{count}{runs}: {describe_standings(standings, action)}"), title_justify="left")
     title, names = shorten([differences[number] or "nothing" for number in points])
     for column in ("#", title, "verdict", "reason"):
         table.add_column(column, overflow="fold")
+    reasons = {
+        number: " ".join(dict.fromkeys(standing.reason for standing in several if standing.reason))
+        for number, several in points.items()
+    }
+    count_of = Counter(reasons.values())
+    shared = [reason for reason, number in count_of.items() if number > 1 and len(reason) > _SHORT_REASON]
     for (number, several), name in zip(points.items(), names, strict=True):
-        verdict = describe_standings(several) if len(several) > 1 else str(several[0].verdict)
-        reasons = " ".join(dict.fromkeys(standing.reason for standing in several if standing.reason))
-        shown = reasons if len(reasons) <= _MAX_REASON else f"{reasons[:_MAX_REASON]}..."
+        verdict = describe_standings(several, action) if len(several) > 1 else _name_verdict(several[0], action)
+        reason = reasons[number]
+        shown = reason if len(reason) <= _MAX_REASON else f"{reason[:_MAX_REASON]}..."
+        shown = f"{_name_rules(several)}see {shared.index(reason) + 1} below" if reason in shared else shown
         table.add_row(str(number), Text(name), Text(verdict), Text(shown))
-    return table
+    return Group(table, *(Text(f"{number}: {reason}") for number, reason in enumerate(shared, start=1)))
+
+
+def _name_rules(standings: Sequence[Standing]) -> str:
+    """Rules that refuse a point, as they are named in `run.accept`."""
+    rules = dict.fromkeys(problem.rule for standing in standings for problem in standing.run.problems if problem.rule)
+    return f"{', '.join(rules)}: " if rules else ""

@@ -4,15 +4,16 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from primus_hydra.atomic_files import write_json_atomic
-from primus_hydra.objective import choose_objective, read_score
+from primus_hydra.destination import has_checkpoint
+from primus_hydra.objective import OBJECTIVES, read_score
 from primus_hydra.points import Plan
 from primus_hydra.runs import RecordError, RunFolder, read_json
-from primus_hydra.sweep.folders import count_planned_steps, read_if_there, skip_run
-from primus_hydra.sweep.halving import Decision, Rule, decide, final_steps, plan_rung
+from primus_hydra.sweep.halving import Decision, Rule, count_kept, decide, final_steps, plan_rung
+from primus_hydra.sweep.records import count_planned_steps, read_if_there, skip_run
 from primus_hydra.tell import tell
 
 RUNGS_FILE = "rungs.json"
@@ -103,12 +104,35 @@ def climb(ladder: Ladder, plans: Sequence[Plan], run: Callable[[Sequence[Plan]],
                 return
             decision = _decide(ladder.rule, rung, plans)
             ladder.add(decision)
-            tell(f"Rung {rung}: {len(decision.survivors)} of {len(plans)} points go on.")
+            tell(describe_decision(ladder.rule, decision, plans))
         for plan in plans:
             if plan.folder.path.name in decision.dropped:
                 _drop(plan, decision.dropped[plan.folder.path.name])
         plans = [plan for plan in plans if plan.folder.path.name in decision.survivors]
     run([plan for plan in plans if _steps_completed(plan.folder) < final_steps(plan.keys)])
+
+
+def describe_decision(rule: Rule, decision: Decision, plans: Sequence[Plan]) -> str:
+    """Who goes on, to which step, and from where.
+
+    Args:
+        rule: that it rests on.
+        decision: just made.
+        plans: all that were compared.
+    """
+    going = [plan for plan in plans if plan.folder.path.name in decision.survivors]
+    if not going:
+        return f"Rung {decision.steps}: none of {len(plans)} points goes on."
+    num_tied = len(going) - min(count_kept(rule, len(plans)), len(going))
+    tied = f" ({len(going) - num_tied} would; {num_tied} more cannot be told apart)" if num_tied else ""
+    ends = [min([rung for rung in rule.rungs if rung > decision.steps] or [final_steps(plan.keys)]) for plan in going]
+    end = f"step {ends[0]}" if len(set(ends)) == 1 else "their last steps"
+    continues = all(has_checkpoint(plan.keys) for plan in going)
+    how = "from their checkpoints" if continues else "from the beginning (no checkpoint)"
+    if not continues and any(has_checkpoint(plan.keys) for plan in going):
+        how = "from their checkpoints where they have one"
+    verb = "goes" if len(going) == 1 else "go"
+    return f"Rung {decision.steps}: {len(going)} of {len(plans)} points {verb} on to {end}, {how}{tied}."
 
 
 def _has_ended(folder: RunFolder) -> bool:
@@ -117,7 +141,7 @@ def _has_ended(folder: RunFolder) -> bool:
 
 
 def _decide(rule: Rule, rung: int, plans: Sequence[Plan]) -> Decision:
-    objective = choose_objective(rule.objective, "maximize" if rule.maximize else "minimize")
+    objective = replace(OBJECTIVES[rule.objective], maximize=rule.maximize)
     return decide(
         rule,
         rung,

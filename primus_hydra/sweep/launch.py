@@ -8,23 +8,26 @@ from pathlib import Path
 
 from primus_hydra import worker
 from primus_hydra.actions import perform_plan, warn
-from primus_hydra.errors import ConfigError, Problem, format_problems
+from primus_hydra.errors import ConfigError, Problem, distinct_problems, format_problems
 from primus_hydra.objective import DEFAULT_OBJECTIVE
 from primus_hydra.points import Plan, Point
 from primus_hydra.runs import RunFolderError
 from primus_hydra.schema import Action, OnInvalid
-from primus_hydra.sweep.execute import Execution, execute_standings
-from primus_hydra.sweep.folders import await_workers, describe_write_error, remove_leftovers
+from primus_hydra.sweep.adopt import adopt_folders
+from primus_hydra.sweep.execute import Execution, execute_standings, name_run
 from primus_hydra.sweep.halving import Rule
+from primus_hydra.sweep.hold import await_workers, remove_leftovers
+from primus_hydra.sweep.job import Trials
 from primus_hydra.sweep.judge import Standing, Verdict, judge_points
 from primus_hydra.sweep.ladder import Ladder
 from primus_hydra.sweep.outcomes import Outcome, read_outcome, sweep_exit_code
+from primus_hydra.sweep.records import describe_write_error
 from primus_hydra.sweep.refusals import check_sweep
 from primus_hydra.sweep.repeats import repeat_points
 from primus_hydra.sweep.resume import refuse_if_begun, write_sweep_record
 from primus_hydra.sweep.session import Session
 from primus_hydra.sweep.slots import Slot, make_slots
-from primus_hydra.sweep.summary import show_results, tell_plan
+from primus_hydra.sweep.summary import show_results, tell_exported, tell_plan
 from primus_hydra.tell import tell
 
 __all__ = ["Outcome", "SweepEnded", "finish_sweep", "launch_points"]
@@ -38,7 +41,7 @@ class SweepEnded(SystemExit):
 _session = Session()
 
 
-def launch_points(points: Sequence[Point], *, is_search: bool = False) -> list[Outcome]:
+def launch_points(points: Sequence[Point], *, is_search: bool = False, num_trials: int | None = None) -> list[Outcome]:
     """Run the points to their end, whatever that is; one outcome per point, in their order.
 
     May be called several times in one process: a search launches one batch of trials after the other. The first call
@@ -48,6 +51,7 @@ def launch_points(points: Sequence[Point], *, is_search: bool = False) -> list[O
         points: what was composed, refused ones too.
         is_search: whether a sweeper that needs results (Optuna) chose the points: a refused trial then ends nothing,
             not even if all points of this call are refused.
+        num_trials: that such a sweeper makes in all; None where it does not tell.
 
     Raises:
         SweepEnded: nothing was started (a refusal: code 2), nothing is to be run (`action=check`, `export`,
@@ -55,7 +59,8 @@ def launch_points(points: Sequence[Point], *, is_search: bool = False) -> list[O
             ranking too: `finish_sweep` is not to be called any more.
     """
     try:
-        return _launch(_session, points, is_search=is_search)
+        _session.is_search, _session.num_trials = is_search, num_trials
+        return _launch(_session, adopt_folders(points), is_search=is_search)
     except (OSError, RunFolderError) as error:
         started = "Nothing more was started" if _session.standings else "Nothing was started"
         tell(f"{started}: {describe_write_error(error)}", file=sys.stderr)
@@ -102,7 +107,7 @@ def _launch(session: Session, points: Sequence[Point], *, is_search: bool) -> li
     tell_plan(session, standings, as_table=is_first)
     _refuse(session, standings, problems, is_first=is_first, is_search=is_search)
     if plans and not trains:
-        raise SweepEnded(_perform(standings))
+        raise SweepEnded(_perform(session, standings))
     if plans:
         _train(session, standings, slots, ladder)
     else:  # a search goes on
@@ -162,8 +167,8 @@ def _refuse(
     plans = [standing.run.plan for standing in standings if standing.run.plan is not None]
     found = [*(problem for run in refused for problem in run.problems), *problems]
     if found:
-        tell(format_problems(dict.fromkeys(found)), file=sys.stderr)
-    warn(dict.fromkeys(problem for plan in plans for problem in plan.warnings))
+        tell(format_problems(distinct_problems(found)), file=sys.stderr)
+    warn(distinct_problems(problem for plan in plans for problem in plan.warnings))
     stops = session.settings is not None and session.settings.sweep.on_invalid is OnInvalid.stop
     is_wrong_anyway = is_first and any(problem.scope == "value" for problem in found)
     if problems or is_wrong_anyway or (refused and stops) or (is_first and not plans and not is_search):
@@ -171,11 +176,19 @@ def _refuse(
         raise SweepEnded(_end(session, worker.EXIT_NOT_STARTED))
 
 
-def _perform(standings: Sequence[Standing]) -> int:
+def _perform(session: Session, standings: Sequence[Standing]) -> int:
     """Check, export or explain everything that could run; returns the exit code."""
+    assert session.settings is not None
+    differences, codes = session.describe_points(), [0]
     ready = [standing.run.plan for standing in standings if standing.starts and standing.run.plan is not None]
+    for plan in ready:
+        mark = "# " if session.settings.action is Action.explain else ""  # what is explained can be read as a file
+        tell(f"{mark}Point {name_run(plan, differences)}")
+        codes.append(perform_plan(plan))
+    if ready and session.settings.action is Action.export:
+        tell_exported([plan.folder.path for plan in ready])
     refused = any(standing.verdict is Verdict.INVALID for standing in standings)
-    return max(map(perform_plan, ready), default=0) or (worker.EXIT_FAILED if refused else 0)
+    return max(codes) or (worker.EXIT_FAILED if refused else 0)
 
 
 def _train(session: Session, standings: list[Standing], slots: Sequence[Slot], ladder: Ladder | None) -> None:
@@ -197,6 +210,7 @@ def _train(session: Session, standings: list[Standing], slots: Sequence[Slot], l
         console=session.console,
         differences=session.describe_points(),
         completed=session.completed(standings),
+        trials=_count_trials(session, standings),
     )
     try:
         execute_standings(execution, standings, ladder)
@@ -206,6 +220,14 @@ def _train(session: Session, standings: list[Standing], slots: Sequence[Slot], l
     session.interrupted = execution.interrupted
     if not execution.goes_on:
         raise SweepEnded(_end(session, 0))
+
+
+def _count_trials(session: Session, standings: Sequence[Standing]) -> Trials | None:
+    """Where a search stands: its trials are numbered through, over all starts."""
+    number = standings[0].run.number
+    if not session.is_search or number is None:
+        return None
+    return Trials(num_before=number, num_all=session.num_trials)
 
 
 def _end(session: Session, code: int) -> int:

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from primus_hydra.maxtext.metrics import StepRecord
-from primus_hydra.objective import read_figure
+from primus_hydra.objective import describe_figure, read_figure
 from primus_hydra.progress import Voice, format_duration, format_figures
+from primus_hydra.report.plain_text import make_plain
 from primus_hydra.sweep.ending import Ending
-from primus_hydra.sweep.halving import format_figure
 from primus_hydra.sweep.tally import Tally, estimate_rest_s
 
 _QUIET_S = 60.0
@@ -79,7 +79,7 @@ class SweepView:
         self._spoken_at_s[differs] = 0.0
         if not self._live:
             again = f" (attempt {attempt})" if attempt > 1 else ""
-            self.say(f"started {one_line(differs)}{again}{f' on {slot}' if slot else ''}")
+            self.say(f"started {make_plain(differs)}{again}{f' on {slot}' if slot else ''}")
 
     def tell_retry(self, differs: str, ending: Ending) -> None:
         """A job failed in a way that may not happen again, and another attempt follows."""
@@ -88,7 +88,7 @@ class SweepView:
     def tell_end(self, differs: str, ending: Ending, tally: Tally, *, is_best: bool) -> None:
         """A job ended for good."""
         self._spoken_at_s.pop(differs, None)
-        self.say(f"[{tally.num_ended}/{tally.num_jobs}] {describe_ending(differs, ending, tally, is_best=is_best)}")
+        self.say(f"[{tally.position}] {describe_ending(differs, ending, tally, is_best=is_best)}")
 
     def update(self, glances: Sequence[Glance], tally: Tally, *, num_waiting: int, num_slots: int) -> None:
         """Show how the running jobs are; called about once a second."""
@@ -103,7 +103,7 @@ class SweepView:
         for glance in glances:
             if glance.elapsed_s - self._spoken_at_s.get(glance.differs, 0.0) >= _QUIET_S:
                 self._spoken_at_s[glance.differs] = glance.elapsed_s
-                self.say(f"{one_line(glance.differs)}: {'  '.join(filter(None, describe_glance(glance)))}")
+                self.say(f"{make_plain(glance.differs)}: {'  '.join(filter(None, describe_glance(glance)))}")
 
 
 def describe_glance(glance: Glance) -> list[str]:
@@ -121,14 +121,16 @@ def describe_ending(differs: str, ending: Ending, tally: Tally, *, is_best: bool
     if ending.state != "completed":
         return describe_failure(differs, ending)
     score = read_figure(ending.record.get("result") or {}, tally.objective)
-    figure = "no figure, too few steps" if score is None else format_figure(tally.objective.name, score)
-    return f"completed {one_line(differs)}{_duration(ending)}: {figure}{', the best so far' if is_best else ''}"
+    figure = "no figure, too few steps" if score is None else describe_figure(score, tally.objective)
+    return f"completed {make_plain(differs)}{_duration(ending)}: {figure}{', the best so far' if is_best else ''}"
 
 
 def describe_failure(differs: str, ending: Ending) -> str:
-    """State, kind of failure, what people call the point, how long it ran, why it ended."""
+    """State, kind of failure, what people call the point, how long it ran, why it ended; where its log lies."""
     kind = f" ({ending.failure})" if ending.failure else ""
-    return f"{ending.state}{kind} {one_line(differs)}{_duration(ending)}: {one_line(ending.reason)}"
+    log = f" (log: {ending.record['log']})" if ending.is_failure and ending.record.get("log") else ""
+    reason = make_plain(f"{ending.reason}{log}")
+    return f"{ending.state}{kind} {make_plain(differs)}{_duration(ending)}: {reason}"
 
 
 def _duration(ending: Ending) -> str:
@@ -140,13 +142,13 @@ def describe_sweep(glances: Sequence[Glance], tally: Tally, num_waiting: int, nu
     """How many are in which state, the best so far, and when the sweep may be over."""
     counts = [f"{number} {state}" for state, number in sorted(tally.states.items())]
     counts += [f"{len(glances)} running", *([f"{num_waiting} waiting"] if num_waiting else [])]
-    parts = [f"{tally.num_ended}/{tally.num_jobs} done: {', '.join(counts)}"]
+    parts = [f"{tally.position} done: {', '.join(counts)}"]
     running = [(glance.elapsed_s, glance.rest_s) for glance in glances]
     rest_s = estimate_rest_s(tally.walls_s, running, num_waiting=num_waiting, num_slots=num_slots)
     parts += [] if rest_s is None else [f"ETA {format_duration(rest_s)}"]
     if tally.best:
         score, differs = tally.best
-        parts.append(f"best {format_figure(tally.objective.name, score)}: {one_line(differs)}")
+        parts.append(f"best {describe_figure(score, tally.objective)}: {make_plain(differs)}")
     return "  ".join(parts)
 
 
@@ -165,14 +167,9 @@ def draw(
     for _ in range(_COLUMNS):
         table.add_column(no_wrap=True, justify="right")
     for glance in shown:
-        table.add_row(spell(one_line(glance.differs)), *map(spell, describe_glance(glance)))
+        table.add_row(spell(make_plain(glance.differs)), *map(spell, describe_glance(glance)))
     cut = len(glances) - len(shown)
     more = [Text(f"... and {cut} more")] if cut else []
     summary = spell(describe_sweep(glances, tally, num_waiting, num_slots))
     summary.no_wrap = True
     return Group(table, *more, summary)
-
-
-def one_line(text: str) -> str:
-    """A text of somebody else's as part of a line: no line breaks, nothing that steers a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))

@@ -8,8 +8,8 @@ from primus_hydra import worker
 from primus_hydra.objective import OBJECTIVES, Objective, read_score
 from primus_hydra.points import Point
 from primus_hydra.runs import Record, RunFolder
-from primus_hydra.sweep.folders import read_if_there
 from primus_hydra.sweep.judge import Standing, Verdict
+from primus_hydra.sweep.records import read_if_there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

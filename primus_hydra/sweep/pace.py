@@ -23,6 +23,7 @@ class Pace:
         self._worker_pid = worker_pid
         self._metrics: MetricsTail | None = None
         self._warmup_left = 0
+        self._num_seen = 0
         self._measured: deque[StepRecord] = deque(maxlen=_KEPT_STEPS)
         self.total_steps: int | None = None
         """None while the attempt has not begun, and where it is not known."""
@@ -35,6 +36,7 @@ class Pace:
             return False
         assert self._metrics is not None
         records = self._metrics.poll()
+        self._num_seen += len(records)
         for record in records:
             self.latest = record
             if self._warmup_left:
@@ -48,9 +50,12 @@ class Pace:
         return compute_result(tuple(self._measured), warmup_steps=0, child={}, max_rss_bytes=None)
 
     def rest_s(self) -> float | None:
-        """Seconds to the last step, from the median of the newest steps; None until the warm-up is over."""
+        """Seconds to the last step, from the median of the newest steps; None until the warm-up is over.
+
+        A single step without a warm-up is the one that compiles, and tells nothing.
+        """
         times = [record.step_time_s for record in list(self._measured)[-_ETA_STEPS:] if record.step_time_s]
-        if self.latest is None or self.total_steps is None or not times:
+        if self.latest is None or self.total_steps is None or self._num_seen < 2 or not times:
             return None
         return max(0, self.total_steps - self.latest.step - 1) * statistics.median(times)
 

@@ -14,12 +14,10 @@ from primus_hydra.interrupts import CaughtSignals, caught_signals
 from primus_hydra.runs import Record
 from primus_hydra.sweep.attempt import Attempt
 from primus_hydra.sweep.ending import Ending
-from primus_hydra.sweep.job import Job, Policy
+from primus_hydra.sweep.job import Job, Policy, Trials
 from primus_hydra.sweep.live import SweepView
 from primus_hydra.sweep.slots import Slot
 from primus_hydra.sweep.tally import Tally
-
-__all__ = ["Ended", "Job", "Policy", "run_jobs"]
 
 TICK_S = 1.0
 """Between two looks at the running folders."""
@@ -44,6 +42,7 @@ def run_jobs(
     policy: Policy,
     view: SweepView,
     completed: Iterable[tuple[str, Record]] = (),
+    trials: Trials | None = None,
 ) -> Ended:
     """Execute every job's folder, in order, as many at a time as there are slots.
 
@@ -56,8 +55,13 @@ def run_jobs(
         policy: what happens about failures and slow points.
         view: who is told.
         completed: what people call it, and run.json, of points that are complete already: what jobs are compared with.
+        trials: how the jobs are counted where a search launches them one batch after the other.
     """
-    tally = Tally(policy.objective, len(jobs), completed)
+    tally = (
+        Tally(policy.objective, len(jobs), completed)
+        if trials is None
+        else Tally(policy.objective, trials.num_all, completed, num_before=trials.num_before)
+    )
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(caught_signals())
         selector = stack.enter_context(selectors.DefaultSelector())

@@ -3,7 +3,6 @@
 import importlib.metadata
 import os
 import platform
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,13 +11,17 @@ from pathlib import Path
 from primus_hydra import __version__
 from primus_hydra.atomic_files import write_json_atomic
 from primus_hydra.errors import ConfigError, Problem
+from primus_hydra.grammar import typed_name
 from primus_hydra.maxtext.keys import installed_version
+from primus_hydra.own_command import own_command
 from primus_hydra.redaction import redact_all, secret_values
 from primus_hydra.runs import RecordError, RunFolderError, read_json
 
 SWEEP_FILE = "sweep.json"
 """File in the sweep's folder that makes it one."""
 _DIR = "sweep.dir"
+_MAX_NEAR = 5
+"""Folders that are listed for somebody who named another one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +93,9 @@ def recorded_arguments(folder: Path) -> tuple[list[str], Path]:
         ConfigError: it is no sweep folder, or its record is damaged.
     """
     folder = folder.expanduser().absolute()
+    if not (folder / SWEEP_FILE).exists():
+        what = f"sweep.resume={folder} is not a sweep folder: it holds no {SWEEP_FILE}."
+        raise ConfigError([Problem(what=what, fix=_describe_choice(folder))])
     try:
         record = read_json(folder / SWEEP_FILE)
     except RecordError as error:
@@ -108,15 +114,19 @@ def recorded_arguments(folder: Path) -> tuple[list[str], Path]:
 
 def resume_command(folder: Path) -> str:
     """What to type, for a shell, to take up the sweep in a folder."""
-    return f"python -m primus_hydra sweep.resume={shlex.quote(str(folder))}"
+    return own_command("primus_hydra", f"sweep.resume={folder}")
 
 
 def _with_dir(arguments: Sequence[str], folder: Path) -> list[str]:
-    others = [word for word in arguments if word.lstrip("+").partition("=")[0] != _DIR]
+    others = [word for word in arguments if typed_name(word) != _DIR]
     return [*others, f"{_DIR}={folder}"]
 
 
 def _describe_choice(folder: Path) -> str:
-    found = sorted(str(file.parent) for file in folder.glob(f"*/{SWEEP_FILE}")) if folder.is_dir() else []
-    found = found or sorted(str(file.parent) for file in Path("outputs").glob(f"*/{SWEEP_FILE}"))
-    return f"Sweep folders here: {', '.join(found[-5:])}." if found else "Name the folder that sweep.dir=DIR had."
+    for near in (folder, folder.parent, folder.parent.parent, Path("outputs"), Path()):
+        files = sorted(near.glob(f"*/{SWEEP_FILE}"), key=lambda file: file.stat().st_mtime_ns)
+        if files:
+            newest = [str(file.parent) for file in reversed(files[-_MAX_NEAR:])]
+            more = f" and {len(files) - _MAX_NEAR} more" if len(files) > _MAX_NEAR else ""
+            return f"Sweep folders near it, the newest first: {', '.join(newest)}{more}."
+    return "Name the folder that sweep.dir=DIR had."

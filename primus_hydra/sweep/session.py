@@ -1,18 +1,22 @@
 """What this process knows about its sweep from one call of the launcher to the next."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
+from primus_hydra.grammar import typed_name
+from primus_hydra.hydra_job import shared_names
 from primus_hydra.points import Point
-from primus_hydra.report.rows import describe_differences
-from primus_hydra.runs import Record
+from primus_hydra.report.short_names import describe_differences
+from primus_hydra.runs import Record, RunFolder
 from primus_hydra.schema import Settings
 from primus_hydra.sweep.execute import name_run
-from primus_hydra.sweep.folders import held_sweep, read_if_there, write_invalid_record
+from primus_hydra.sweep.hold import held_sweep
 from primus_hydra.sweep.judge import Seen, Standing, Verdict
+from primus_hydra.sweep.records import read_if_there, write_invalid_record
 
 
 @dataclass(kw_only=True, slots=True)
@@ -32,6 +36,10 @@ class Session:
     standings: list[Standing] = field(default_factory=list)
     """Of all calls that got as far as running something."""
     interrupted: bool = False
+    is_search: bool = False
+    """Whether a sweeper that needs results chooses the points, some at a time."""
+    num_trials: int | None = None
+    """All that such a sweeper makes; None where it does not tell."""
 
     def hold(self, folder: Path) -> None:
         """Make the sweep's folder and keep everybody else from starting runs there.
@@ -44,8 +52,15 @@ class Session:
             self.folder = folder
 
     def describe_points(self) -> dict[int | None, str]:
-        """Number -> what tells the point from all others so far; of a single point the name of its folder."""
-        texts = describe_differences([point.overrides for point in self.points])
+        """Number -> what tells the point from all others; all that is searched where the others are yet to come.
+
+        The name of its folder where that is nothing.
+        """
+        overrides = [point.overrides for point in self.points]
+        if self.is_search or len(overrides) == 1:
+            texts = [describe_swept(those) for those in overrides]
+        else:
+            texts = describe_differences(overrides)
         return {point.number: text or point.folder.path.name for point, text in zip(self.points, texts, strict=True)}
 
     def record_refusals(self, standings: list[Standing]) -> None:
@@ -60,9 +75,29 @@ class Session:
                 write_invalid_record(standing.run)
 
     def completed(self, standings: list[Standing]) -> list[tuple[str, Record]]:
-        """What people call it, and the record, of every run that is complete before this call runs anything."""
+        """What people call it, and the record, of every run that is complete before this call runs anything.
+
+        Runs in the sweep's folder that this start has no point for count as well: the table ranks them, too.
+        """
         differences = self.describe_points()
-        before = [standing for standing in standings if standing.verdict is Verdict.DONE]
-        plans = [standing.run.plan for standing in [*self.standings, *before] if standing.run.plan is not None]
-        records = {plan.folder: (name_run(plan, differences), read_if_there(plan.folder)) for plan in plans}
-        return [(name, record) for name, record in records.values() if record and record.get("state") == "completed"]
+        names = {standing.run.folder: name_run(standing.run, differences) for standing in [*self.standings, *standings]}
+        folders = [RunFolder(file.parent) for file in sorted(self.folder.glob("*/run.json"))] if self.folder else []
+        records = [(folder, read_if_there(folder)) for folder in folders]
+        return [
+            (names.get(folder) or _name_record(record, folder), record)
+            for folder, record in records
+            if record and record.get("state") == "completed"
+        ]
+
+
+def describe_swept(overrides: Sequence[str]) -> str:
+    """The overrides of a point whose names have several values in the sweep."""
+    shared = shared_names()
+    return " ".join(text for text in overrides if typed_name(text) not in shared)
+
+
+def _name_record(record: Record, folder: RunFolder) -> str:
+    """What people call a run that an earlier start made."""
+    overrides = record.get("overrides")
+    swept = describe_swept([str(text) for text in overrides]) if isinstance(overrides, list) else ""
+    return f"{record.get('point')} {swept}" if swept else folder.path.name

@@ -46,7 +46,7 @@ def make_slots(
 
     Args:
         platforms: of all points.
-        max_parallel: `sweep.max_parallel`.
+        max_parallel: `sweep.max_parallel`, at least 1.
         environ: this process's environment: what it hides from us stays hidden.
         sysfs: the KFD driver's topology folder.
 
@@ -57,9 +57,6 @@ def make_slots(
     Raises:
         ConfigError: the machine has too few GPUs, or the settings say something else about them. All problems at once.
     """
-    if max_parallel < 1:
-        what = f"sweep.max_parallel={max_parallel} would run nothing."
-        raise ConfigError([Problem(what=what, allowed="It is a whole number of at least 1.")])
     rocm = [platform for platform in platforms if platform.jax_platform != "cpu"]
     if max_parallel == 1 or not rocm:
         return [Slot()] * max_parallel

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from primus_hydra.objective import OBJECTIVES, read_figure
-from primus_hydra.sweep.halving import format_figure
+from primus_hydra.objective import OBJECTIVES, describe_figure, read_figure
 
 MINIMUM_STEPS = 5
 """Measured steps before a running point is judged: more than a figure needs, because stopping cannot be undone."""
@@ -53,9 +52,9 @@ def describe_slowness(result: Mapping[str, Any], fastest: Fastest, stop_below: f
     if fraction >= stop_below:
         return ""
     return (
-        f"Stopped because it is slow: {format_figure(objective.name, value)}, the median of {num_steps} steps after "
+        f"Stopped because it is slow: {describe_figure(value, objective)}, the median of {num_steps} steps after "
         f"the warm-up, is {fraction:.0%} of the speed of the fastest completed point "
-        f"({format_figure(objective.name, best)}); sweep.stop_below={stop_below:g}."
+        f"({describe_figure(best, objective)}); sweep.stop_below={stop_below:g}."
     )
 
 

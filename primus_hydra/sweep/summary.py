@@ -1,14 +1,15 @@
 """What a person is told about a sweep before its first run and after its last."""
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from primus_hydra.actions import show
-from primus_hydra.schema import SweepSettings
+from primus_hydra.own_command import own_command
+from primus_hydra.progress import Voice
+from primus_hydra.schema import Action, SweepSettings
+from primus_hydra.sweep.execute import name_run
 from primus_hydra.sweep.halving import ranking_objective
 from primus_hydra.sweep.judge import Standing, plan_table
 from primus_hydra.sweep.outcomes import is_settled
@@ -21,12 +22,26 @@ def tell_plan(session: Session, standings: Sequence[Standing], *, as_table: bool
     """What happens to each point; of a later batch of trials only what does not simply run."""
     differences = session.describe_points()
     if as_table:
-        show(session.console, plan_table(standings, differences))
+        action = session.settings.action if session.settings is not None else Action.train
+        Voice(session.console).show(plan_table(standings, differences, action))
         return
     for standing in standings:
         if not standing.starts or standing.reason:
-            name = f"{standing.run.number} {differences[standing.run.number]}"
-            tell(f"{name}: {standing.verdict}: {standing.reason}".removesuffix(": "))
+            tell(f"{name_run(standing.run, differences)}: {standing.verdict}: {standing.reason}".removesuffix(": "))
+
+
+def tell_exported(folders: Sequence[Path]) -> None:
+    """Where exported points lie, and what to type next.
+
+    Args:
+        folders: run folders, at least one.
+    """
+    sweep = folders[0].parent
+    tell(
+        f"Sweep folder: {sweep}\n"
+        f"Run one of its points: {own_command('primus_hydra.worker', str(folders[0]))}\n"
+        f"Then compare what ran: {own_command('primus_hydra.report', str(sweep))}"
+    )
 
 
 def show_results(session: Session) -> None:
@@ -47,14 +62,12 @@ def show_ranking(folder: Path, settings: SweepSettings, console: Console) -> Non
     from primus_hydra.report.sweep_table import sweep_table
 
     objective = ranking_objective(settings)
-    direction = "maximize" if objective.maximize else "minimize"
-    report = read_report([folder], objective=objective.name, direction=direction)
-    show(console, sweep_table(report))
+    report = read_report([folder], objective=objective.name, direction=objective.direction)
+    Voice(console).show(sweep_table(report))
     sentences, problems = publish(report, folder, page=True)
     for problem in problems:
         tell(make_plain(problem), file=sys.stderr)
     for sentence in sentences:
         tell(make_plain(sentence))
-    tell(
-        f"Sweep folder: {folder}\nReport, also while it runs: python -m primus_hydra.report {shlex.quote(str(folder))}"
-    )
+    report_again = own_command("primus_hydra.report", str(folder))
+    tell(f"Sweep folder: {folder}\nReport, also while it runs: {report_again}")

@@ -13,16 +13,24 @@ from primus_hydra.sweep.slow import Fastest
 class Tally:
     """Counts, the best point, the fastest one, and how long completed ones took."""
 
-    def __init__(self, objective: Objective, num_jobs: int, completed: Iterable[tuple[str, Record]]) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        num_jobs: int | None,
+        completed: Iterable[tuple[str, Record]],
+        *,
+        num_before: int = 0,
+    ) -> None:
         """Begin.
 
         Args:
             objective: what "best" means.
-            num_jobs: jobs to come.
+            num_jobs: all that are counted; None where a search does not tell how many there will be.
             completed: what people call it, and run.json, of points that were completed before.
+            num_before: of the jobs that are counted, those that came to their end before.
         """
         self.objective = objective
-        self.num_jobs = num_jobs
+        self._num_jobs, self._num_before = num_jobs, num_before
         self.states: Counter[str] = Counter()
         """State -> jobs that ended so."""
         self.best: tuple[float, str] | None = None
@@ -34,9 +42,10 @@ class Tally:
             self._compare(differs, record)
 
     @property
-    def num_ended(self) -> int:
-        """Jobs that came to their end."""
-        return self.states.total()
+    def position(self) -> str:
+        """`3/16`: jobs that came to their end, of how many; `3` where that is not known."""
+        ended = self._num_before + self.states.total()
+        return str(ended) if self._num_jobs is None else f"{ended}/{self._num_jobs}"
 
     def add(self, differs: str, ending: Ending) -> bool:
         """Take one job's end; returns whether it is the best point so far."""

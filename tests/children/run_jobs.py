@@ -14,8 +14,9 @@ from rich.console import Console
 from primus_hydra.objective import OBJECTIVES
 from primus_hydra.progress import Voice
 from primus_hydra.runs import RunFolder
+from primus_hydra.sweep.job import Job, Policy
 from primus_hydra.sweep.live import SweepView
-from primus_hydra.sweep.pool import Job, Policy, run_jobs
+from primus_hydra.sweep.pool import run_jobs
 from primus_hydra.sweep.slots import Slot
 
 

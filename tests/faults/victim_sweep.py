@@ -152,7 +152,9 @@ class VictimSweep:
             cut_power(self._place.mark)
             code = process.wait()
         said = self._log.read_text(encoding="utf-8", errors="replace")
-        if code == 2 or "Traceback" in said:
+        # Python's own words for a Ctrl-C while it is still loading the program.
+        is_loading = said.startswith("Traceback") and said.rstrip().endswith("KeyboardInterrupt")
+        if code == 2 or ("Traceback" in said and not is_loading):
             self._find([f"Exit code {code}:\n{said[-3000:]}"])
         if is_hasty:
             return
