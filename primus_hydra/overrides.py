@@ -32,6 +32,7 @@ _NAMESPACES = ("action", *NAMESPACES)
 _OPTIONAL_GROUPS = ("data", "precision", "experiment", "sweep")
 _NOT_PER_POINT = ("sweep", "hydra", "action", "explain")
 _OBJECTIVE = "sweep.objective"
+_GRID = "sweep.grid"
 _OPEN_MAPPINGS = ("platform.env.", "platform.xla_flags.")
 _CLAUSE = re.compile(r"^(?P<prefix>\+{0,2})(?P<name>[A-Za-z_][\w.]*)=(?P<value>.*)$", re.DOTALL)
 _ENVIRONMENT = re.compile(
@@ -159,6 +160,12 @@ def _rewrite_setting(clause: re.Match[str], line: CommandLine) -> tuple[str, Pro
     if name == _OBJECTIVE and not clause["value"].startswith("["):
         rewritten = f"{name}=[{clause['value']}]"
         return rewritten, _check_grammar(clause.string, rewritten) or _check_type(name, rewritten, typed)
+    if name == _GRID or name.startswith(f"{_GRID}."):
+        return clause.string, Problem(
+            what=f"{clause.string} is for files: a command line gives a grid's names their values directly.",
+            fix="Write remat_policy=full,minimal and the like, or put sweep.grid into a file of the group sweep.",
+            origin=typed,
+        )
     if name.startswith(_OPEN_MAPPINGS):
         rewritten = f"++{name}={_quote_text(clause['value'], line.multirun)}"
         return rewritten, _check_grammar(clause.string, rewritten)

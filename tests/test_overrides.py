@@ -42,7 +42,6 @@ SWEEP = CommandLine(folders=(conf_dir(),), multirun=True)
         ("+sweep=remat_quant_attention", "sweep=remat_quant_attention"),
         ("sweep.dir=out", "sweep.dir=out"),
         ("sweep.objective=step_time_s", "sweep.objective=[step_time_s]"),
-        ("sweep.grid={steps:[1,2]}", "sweep.grid={steps:[1,2]}"),
         ("~steps", "~steps"),
         ("hydra.job.num=3", "hydra.job.num=3"),
     ],
@@ -196,3 +195,10 @@ def test_hydra_reads_back_exactly_what_was_typed(text: str) -> None:
     rewritten, problem = rewrite_override(f"prompt={text}", ONE)
     assert problem is None
     assert OverridesParser.create().parse_override(rewritten).value() == text
+
+
+@pytest.mark.parametrize("text", ["sweep.grid={remat_policy:[full]}", "+sweep.grid.remat_policy=[full,minimal]"])
+def test_a_grid_on_the_command_line_is_told_how_it_is_typed(text: str) -> None:
+    _, problem = rewrite_override(text, SWEEP)
+    assert problem is not None
+    assert "Write remat_policy=full,minimal" in problem.fix
