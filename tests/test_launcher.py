@@ -142,6 +142,7 @@ def test_a_stock_launcher_has_one_default_folder_with_our_names_and_skips_what_i
     }
 
 
+@pytest.mark.slow
 def test_how_a_sweep_is_treated_does_not_change_where_its_points_lie(run_cli: RunCli, tmp_path: Path) -> None:
     command = ("--multirun", *QUICK, "steps=6")
     first = run_cli(*command, f"sweep.dir={tmp_path}/x/../sweep")

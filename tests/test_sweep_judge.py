@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import RunCli
 from tests.run_folders import STUB_TRAINER
 
@@ -93,6 +95,7 @@ def test_points_that_train_the_same_run_once(run_cli: RunCli, tmp_path: Path) ->
     assert len(_logs(tmp_path / "s")) == 1
 
 
+@pytest.mark.slow
 def test_a_sweep_with_refused_points_continues_too(run_cli: RunCli, tmp_path: Path) -> None:
     grid = ("gradient_accumulation_steps=1,4", "quantization=nanoo_fp8", f"sweep.dir={tmp_path / 's'}")
     first = run_cli("--multirun", *GRID, *grid)
@@ -104,6 +107,7 @@ def test_a_sweep_with_refused_points_continues_too(run_cli: RunCli, tmp_path: Pa
     assert sorted(_states(tmp_path / "s").values()) == ["completed", "completed"]
 
 
+@pytest.mark.slow
 def test_a_longer_sweep_continues_what_is_complete_so_far(run_cli: RunCli, tmp_path: Path) -> None:
     command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
     assert run_cli(*command).code == 0

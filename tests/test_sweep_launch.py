@@ -96,6 +96,7 @@ def test_repeats_lie_beside_their_point_the_second_ones_come_last_and_more_may_f
     assert states(tmp_path / "s") == ["completed"] * 6
 
 
+@pytest.mark.slow
 def test_a_crash_is_tried_again_as_often_as_asked(run_cli: RunCli, tmp_path: Path) -> None:
     command = (*COMMON, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
     done = run_cli(*command, "sweep.retries=1", env={"STUB": "crash_once"})
@@ -306,6 +307,7 @@ def test_after_a_kill_no_rung_is_repeated_and_its_decision_stays(run_cli: RunCli
     assert [decision["steps"] for decision in json.loads(file.read_text(encoding="utf-8"))["decisions"]] == [8, 20]
 
 
+@pytest.mark.slow
 def test_rungs_decided_by_another_rule_or_without_a_point_are_refused(run_cli: RunCli, tmp_path: Path) -> None:
     command = (*COMMON, "steps=60", "sweep.rungs=[8]", f"sweep.dir={tmp_path / 's'}")
     assert run_cli(*command, "remat_policy=full,minimal").code == 0
