@@ -14,7 +14,7 @@ from primus_hydra.hydra_job import announce_sweep
 from primus_hydra.overrides import CommandLine, rewrite_override
 from primus_hydra.paths import conf_dir
 from primus_hydra.preset_files import check_preset_folder
-from primus_hydra.redaction import SECRET_KEYS, is_secret_name
+from primus_hydra.redaction import SECRET_KEYS, is_secret_setting
 from primus_hydra.resolvers import detected_platform
 from primus_hydra.tell import tell
 
@@ -107,11 +107,9 @@ def take_secret(text: str) -> bool:
         Whether the override was one.
     """
     name, _, value = text.lstrip("+").partition("=")
+    if not is_secret_setting(name) or "${" in value or _is_swept(text):
+        return False
     variable = "HF_TOKEN" if name in SECRET_KEYS else name.removeprefix("platform.env.")
-    if "." in variable or not (name in SECRET_KEYS or name.startswith("platform.env.")) or not is_secret_name(variable):
-        return False
-    if value.startswith("${"):
-        return False
     os.environ[variable] = value.strip("'\"")
     tell(
         f"Note: {name} was typed as an override. It reaches the trainer as {variable} and is written to no file; "

@@ -49,6 +49,7 @@ def _check_folder(folder: RunFolder, identity: Identity) -> list[Problem]:
             Problem(
                 what=f"The folder {path} is not empty and is not a run folder.",
                 fix="Choose a folder that does not exist yet with run.dir=DIR (for a sweep, sweep.dir=DIR).",
+                scope="combination",
             )
         ]
     with contextlib.suppress(RecordError):
@@ -66,8 +67,12 @@ def check_sweep_folder(path: Path) -> list[Problem]:
     """Refuse a folder that no run of a sweep can be written in."""
     try:
         existing = _find_obstacle(path)
+        is_run = RunFolder(path).run_json.exists()
     except OSError:  # each point tells what is wrong with such a name
         return []
+    if is_run:
+        what = f"sweep.dir={path} is the folder of a run."
+        return [Problem(what=what, fix="Choose a folder that holds no run.json with sweep.dir=DIR.")]
     if existing is None:
         return []
     why = f"there is no permission to write in {existing}" if existing.is_dir() else f"{existing} is a file"

@@ -24,6 +24,7 @@ from primus_hydra.grammar import (
 from primus_hydra.maxtext.keys import Key, load_keys
 from primus_hydra.maxtext.names import unknown_key
 from primus_hydra.paths import list_choices, list_groups
+from primus_hydra.redaction import is_secret_setting
 from primus_hydra.schema import PRIVATE_KEYS
 from primus_hydra.setting_types import NAMESPACES, check_setting, list_settings
 
@@ -78,6 +79,8 @@ def rewrite_override(text: str, line: CommandLine) -> tuple[str, Problem | None]
     if not clause:
         return (text, None) if re.search(r"[^=]=", text) else (text, _explain_bare_word(text))
     name, root = clause["name"], clause["name"].split(".")[0]
+    if is_secret_setting(name) and "${" not in clause["value"]:
+        return f"{name}=...", _explain_secret(name)
     if name in load_keys() and name in line.groups:
         return text, _explain_shadowed(name, line)
     if name in line.groups:
@@ -108,6 +111,15 @@ def write_override(name: str, value: Any, line: CommandLine) -> tuple[str, Probl
     if name.split(".")[0] in _NOT_PER_POINT or name == "run.dir":
         return text, _explain_not_per_point(name)
     return rewrite_override(text, line)
+
+
+def _explain_secret(name: str) -> Problem:
+    """For a credential that could not be moved into the environment: it has several values, or stands in a file."""
+    return Problem(
+        what=f"{name} is a credential: what tells the points of a sweep apart is written into files.",
+        fix="Set it as an environment variable, one for the whole sweep.",
+        origin=COMMAND_LINE,
+    )
 
 
 def _holds_text(name: str) -> bool:

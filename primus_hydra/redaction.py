@@ -13,6 +13,12 @@ _TOKEN_SHAPE = re.compile(r"\bhf_[A-Za-z0-9]{20,}\b")
 _MIN_SECRET_LENGTH = 8
 
 
+def is_secret_setting(name: str) -> bool:
+    """Whether an override of this name holds a credential: MaxText's key for one, or a variable named like one."""
+    variable = name.removeprefix("platform.env.")
+    return name in SECRET_KEYS or (variable != name and "." not in variable and is_secret_name(variable))
+
+
 def is_secret_name(name: str) -> bool:
     """Whether a variable's value must stay out of everything that we write: HF_TOKEN, WANDB_API_KEY, ...
 

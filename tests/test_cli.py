@@ -421,3 +421,37 @@ def test_a_run_is_composed_again_byte_for_byte_after_its_presets_are_gone(run_cl
     assert {name: (folder / name).read_bytes() for name in before} == before
     elsewhere = _export(run_cli, tmp_path / "again", "--config-dir", str(folder), "--config-name", "replay")
     assert elsewhere["base_output_directory"] == str(tmp_path / "again" / "output")
+
+
+@pytest.mark.parametrize(
+    "text", ["platform.env.WANDB_API_KEY=SENTINELa,SENTINELb", "hf_access_token=SENTINELa,SENTINELb"]
+)
+def test_a_credential_with_several_values_is_refused_and_not_repeated(
+    run_cli: RunCli, tmp_path: Path, text: str
+) -> None:
+    done = run_cli("--multirun", "model=tiny", "platform=cpu", text, f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 2
+    assert "is a credential" in done.err
+    assert "SENTINEL" not in done.out + done.err
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_credential_in_a_sweep_file_is_refused_and_not_repeated(run_cli: RunCli, tmp_path: Path) -> None:
+    preset = tmp_path / "presets" / "sweep" / "mine.yaml"
+    preset.parent.mkdir(parents=True)
+    points = "[{platform.env.WANDB_API_KEY: SENTINELa}, {hf_access_token: SENTINELb}]"
+    preset.write_text(f"# @package _global_\nsweep:\n  points: {points}\n", encoding="utf-8")
+    command = ("--multirun", "--config-dir", str(preset.parents[1]), "sweep=mine", "model=tiny", "platform=cpu")
+    done = run_cli(*command, f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 2
+    assert "WANDB_API_KEY is a credential" in done.err
+    assert "hf_access_token is a credential" in done.err
+    assert "SENTINEL" not in done.out + done.err
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_sweep_does_not_write_into_the_folder_of_a_run(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    done = run_cli("--multirun", "model=tiny", "platform=cpu", "steps=5,6", f"sweep.dir={tmp_path}")
+    assert done.code == 2
+    assert "is the folder of a run" in done.err

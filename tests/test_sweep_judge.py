@@ -169,3 +169,22 @@ def test_a_trainer_lies_where_the_command_was_typed_and_a_failure_names_its_log(
     assert "Exit code 5 before the first step. Its last words: no such disk" in done.out
     assert len(_logs(tmp_path / "s")) == 2
     assert all(done.out.count(f"(log: {log})") == 1 for log in _logs(tmp_path / "s"))
+
+
+def test_points_that_differ_by_a_setting_of_the_run_are_two(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("--multirun", *GRID, "run.warmup_steps=1,2", f"sweep.dir={tmp_path / 's'}")
+    assert done.code == 0, done.err
+    assert list(_states(tmp_path / "s").values()) == ["completed", "completed"]
+
+
+@pytest.mark.slow
+def test_a_folder_that_lost_its_record_leaves_out_only_its_point(run_cli: RunCli, tmp_path: Path) -> None:
+    command = ("--multirun", *GRID, "remat_policy=full,minimal", f"sweep.dir={tmp_path / 's'}")
+    assert run_cli(*command).code == 0
+    first, second = sorted((tmp_path / "s").glob("*/run.json"))
+    first.unlink()
+    kept = second.read_bytes()
+    again = run_cli(*command)
+    assert again.code == 1
+    assert "is not a run folder" in again.err
+    assert second.read_bytes() == kept

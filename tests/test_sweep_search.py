@@ -67,8 +67,10 @@ def test_a_trial_without_a_score_is_told_as_failed_and_the_search_goes_on(run_cl
 
 @pytest.mark.slow
 def test_a_grid_in_a_file_is_not_ignored_by_a_search(run_cli: RunCli, tmp_path: Path) -> None:
-    done = run_cli("--multirun", *SEARCH, "sweep=batch_and_length", f"sweep.dir={tmp_path / 's'}")
+    wrong = ("hydra.sweeper.n_trials=0", "sweep=batch_and_length")
+    done = run_cli("--multirun", *SEARCH, *wrong, f"sweep.dir={tmp_path / 's'}")
     assert done.code == 2
+    assert "n_trials=0 is no number of trials" in done.err
     assert "sweep.zip would be ignored" in done.err
 
 

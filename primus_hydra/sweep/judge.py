@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rich.console import Group, RenderableType
@@ -54,7 +54,7 @@ class Standing:
 
 
 Seen = dict[tuple[str, int], Point]
-"""(Fingerprint, repeat) -> the first run that has them."""
+"""(Fingerprint with the settings of the run, repeat) -> the first run that has them."""
 
 
 def judge_points(runs: Sequence[Point], seen: Seen) -> list[Standing]:
@@ -73,7 +73,9 @@ def _judge(run: Point, plan: Plan | None, seen: Seen) -> Standing:
     if plan is None:
         reason = " ".join(problem.what for problem in run.problems)
         return Standing(run=run, verdict=Verdict.INVALID, reason=reason)
-    first = seen.setdefault((plan.fingerprint, run.repeat), run)
+    # What a run may take, or is measured after, is no part of what it trains; points may differ by it all the same.
+    settings = replace(plan.composition.settings.run, dir=None, accept=[])
+    first = seen.setdefault((f"{plan.fingerprint} {settings}", run.repeat), run)
     if first is not run:
         reason = f"trains exactly what point {first.number} trains"
         return Standing(run=run, verdict=Verdict.SAME, reason=reason, same_as=first)

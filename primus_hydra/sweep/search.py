@@ -58,7 +58,7 @@ def search(
     logging.getLogger(OptunaSweeperImpl.__module__).setLevel(logging.CRITICAL)  # the sweep's table tells failures
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     folder, directions = _choose_folder(config), list(_list_directions(config))
-    _refuse_grid(config)
+    _check(settings, config)
     hold_sweep(folder)
     database = folder / _DATABASE
     is_new = not database.exists()
@@ -101,11 +101,16 @@ def search(
         raise
 
 
-def _refuse_grid(config: DictConfig) -> None:
-    given = [f"sweep.{name}" for name in ("grid", "zip", "points") if config.sweep[name]]
-    if given:
+def _check(settings: Mapping[str, Any], config: DictConfig) -> None:
+    problems = []
+    if not isinstance(settings["n_trials"], int) or settings["n_trials"] < 1:
+        what = f"hydra.sweeper.n_trials={settings['n_trials']} is no number of trials."
+        problems.append(Problem(what=what, allowed="Allowed: a whole number, at least 1."))
+    if given := [f"sweep.{name}" for name in ("grid", "zip", "points") if config.sweep[name]]:
         what = f"{' and '.join(given)} would be ignored: Optuna searches what the command line gives several values to."
-        raise SweepRefused([Problem(what=what, fix="Leave hydra/sweeper=optuna out, or type the values.")])
+        problems.append(Problem(what=what, fix="Leave hydra/sweeper=optuna out, or type the values."))
+    if problems:
+        raise SweepRefused(problems)
 
 
 def _choose_folder(config: DictConfig) -> Path:
