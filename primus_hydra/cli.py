@@ -4,7 +4,6 @@ Exit codes: 0 everything ran, 1 a run failed, 2 the configuration is wrong (noth
 130 interrupted.
 """
 
-import io
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ from types import FrameType
 
 from primus_hydra.arguments import prepare_arguments, take_up_sweep
 from primus_hydra.errors import ConfigError, Problem, SweepRefused, format_refusal
-from primus_hydra.tell import tell
+from primus_hydra.tell import prepare_streams, tell
 
 EXIT_CONFIG = 2
 EXIT_INTERRUPTED = 130
@@ -27,9 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; default: those of this process.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter must not end a run
+    prepare_streams()
     signal.signal(signal.SIGTERM, _stop)
     try:
         prepared, problems = prepare_arguments(take_up_sweep(typed))

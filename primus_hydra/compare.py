@@ -16,7 +16,7 @@ from primus_hydra.progress import Voice
 from primus_hydra.report.comparison import Comparison, NothingToCompareError, compare
 from primus_hydra.report.comparison_table import comparison_table, describe_verdict
 from primus_hydra.report.plain_text import make_plain
-from primus_hydra.tell import tell
+from primus_hydra.tell import prepare_streams, tell
 
 _EXIT_USAGE = 2
 
@@ -45,6 +45,7 @@ def _make_json(comparison: Comparison) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the comparison; returns the exit code."""
+    prepare_streams()
     parser = argparse.ArgumentParser(
         prog="python -m primus_hydra.compare",
         description="What differs between two runs, and what came of it. A sweep folder stands for its best run.",

@@ -29,6 +29,7 @@ from primus_hydra.redaction import secret_values
 from primus_hydra.report.run_table import run_table
 from primus_hydra.runs import Record, RunFolder, RunFolderError
 from primus_hydra.supervisor import Exit, Limits, StopReason, supervise
+from primus_hydra.tell import prepare_streams
 
 EXIT_CODES = {"completed": 0, "skipped": 0, "interrupted": 130}
 EXIT_FAILED = 1
@@ -146,6 +147,7 @@ def exit_code(record: Mapping[str, Any]) -> int:
 
 def main(argv: Sequence[str]) -> int:
     """Execute the run folder named on the command line; returns the exit code."""
+    prepare_streams()
     parser = argparse.ArgumentParser(prog="python -m primus_hydra.worker", description="Execute one run folder.")
     parser.add_argument("run_dir", metavar="RUN_DIR", type=Path, help="a planned run folder")
     parser.add_argument("--expect", metavar="FINGERPRINT", help="refuse a folder with another plan than this")

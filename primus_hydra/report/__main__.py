@@ -17,13 +17,14 @@ from primus_hydra.report.plain_text import make_plain
 from primus_hydra.report.publish import publish
 from primus_hydra.report.read import read_report
 from primus_hydra.report.sweep_table import sweep_table
-from primus_hydra.tell import tell
+from primus_hydra.tell import prepare_streams, tell
 
 _EXIT_USAGE = 2
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table and write the files; returns the exit code."""
+    prepare_streams()
     options = _make_parser().parse_args(arguments)
     report = read_report(options.folders, options.objective, options.direction)
     for problem in report.problems:
