@@ -38,10 +38,11 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
         Ladder(tmp_path, RULE)
 
 
-def test_a_damaged_decision_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("field", ["steps", "scores", "survivors", "dropped"])
+def test_a_damaged_decision_is_refused(tmp_path: Path, field: str) -> None:
     Ladder(tmp_path, RULE).add(DECISION)
     data = json.loads((tmp_path / RUNGS_FILE).read_text(encoding="utf-8"))
-    del data["decisions"][0]["dropped"]
+    data["decisions"][0][field] = None
     (tmp_path / RUNGS_FILE).write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(RecordError, match="damaged"):
         Ladder(tmp_path, RULE)

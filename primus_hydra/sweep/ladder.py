@@ -38,8 +38,16 @@ class Ladder:
         data = read_json(self._file)
         try:
             earlier = Rule(**data["rule"] | {"rungs": tuple(data["rule"]["rungs"])})
-            decisions = [Decision(**entry | {"survivors": tuple(entry["survivors"])}) for entry in data["decisions"]]
-        except (KeyError, TypeError) as error:
+            decisions = [
+                Decision(
+                    steps=int(entry["steps"]),
+                    scores=dict(entry["scores"]),
+                    survivors=tuple(entry["survivors"]),
+                    dropped=dict(entry["dropped"]),
+                )
+                for entry in data["decisions"]
+            ]
+        except (KeyError, TypeError, ValueError) as error:
             raise RecordError(f"{self._file} is damaged ({error}). Start this sweep in another folder.") from error
         then, now = asdict(earlier), asdict(self.rule)
         if differing := [f"{name}: {then[name]} there, {now[name]} now" for name in now if now[name] != then[name]]:
