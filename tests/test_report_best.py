@@ -86,7 +86,13 @@ POINTS = {
 }
 
 
-@pytest.mark.parametrize("overrides", POINTS.values(), ids=POINTS)
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        pytest.param(texts, id=name, marks=[] if name == "defaults" else pytest.mark.slow)
+        for name, texts in POINTS.items()
+    ],
+)
 def test_the_preset_composes_to_exactly_the_winning_configuration(
     overrides: tuple[str, ...], run_cli: RunCli, tmp_path: Path
 ) -> None:
