@@ -135,11 +135,7 @@ def test_the_same_command_runs_only_what_is_missing_of_a_study(run_cli: RunCli, 
     assert {file: file.read_bytes() for file in folder.glob("*/run.json")} == before
     more = run_cli(*command, "hydra.sweeper.n_trials=3")
     assert more.code == 0
-    assert sorted(path.name[:4] for path in folder.glob("*/run.json") for path in [path.parent]) == [
-        "0000",
-        "0001",
-        "0002",
-    ]
+    assert sorted(file.parent.name[:4] for file in folder.glob("*/run.json")) == ["0000", "0001", "0002"]
     changed = run_cli("--multirun", *SEARCH, "learning_rate=0.1,0.2", f"sweep.dir={folder}", "hydra.sweeper.n_trials=4")
     assert changed.code == 2
     assert "take another sweep.dir" in changed.err

@@ -123,7 +123,7 @@ def _choose_folder(config: DictConfig) -> Path:
 def _list_directions(config: DictConfig) -> Iterator[str]:
     for index, name in enumerate(config.sweep.objective):
         direction = config.sweep.direction.name if index == 0 and config.sweep.direction else None
-        yield "maximize" if choose_objective(name, direction).maximize else "minimize"
+        yield choose_objective(name, direction).direction
 
 
 def _storage(settings: Mapping[str, Any], folder: Path) -> str:
@@ -131,7 +131,6 @@ def _storage(settings: Mapping[str, Any], folder: Path) -> str:
 
 
 def _open_study(settings: Mapping[str, Any], folder: Path, directions: Sequence[str]) -> optuna.Study:
-    folder.mkdir(parents=True, exist_ok=True)
     name, storage = settings["study_name"], _storage(settings, folder)
     try:
         return optuna.create_study(study_name=name, storage=storage, directions=directions, load_if_exists=True)
